@@ -1,1 +1,1 @@
-"""What things look like: records, memories, settings, errors and topic names. Imports nothing of ours."""
+"""Shared types: records, memories, settings, errors and topic names. Imports no other package of ours."""

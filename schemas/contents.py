@@ -1,12 +1,12 @@
-"""The text of a message, from any shape of content: one reader for all entry points.
+"""The text of a message, from any shape of content: one decoder for all entry points.
 
     "a text"                                       as it is
     ["a text", {"type": "text", "text": "…"}]      the texts of its parts, a line each
     [{"type": "text", "text": {"value": "…"}}]     the same, in the form of assistants' threads
     null                                           no text: beside tool calls, for instance
 
-An assistant's thoughts before its answer, citation marks, and halves of characters are left out. Pictures, sounds,
-files and tool calls have no text. Content without any text is no message.
+An assistant's thoughts before its answer, citation marks, and lone surrogates are left out. Pictures, sounds, files
+and tool calls have no text. Content without any text is no message.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ ROLES: Final = {
     "tool": "tool",
     "function": "tool",
 }
-"""Roles as chats name them, by ours."""
+"""Our roles, by the names that chat APIs use."""
 
 CALLS: Final = frozenset({"tool_calls", "function_call"})
-"""Fields of a message that may stand in place of its content."""
+"""Fields of a message that may replace its content."""
 
 NOTHING_SAID: Final = "content: says nothing (null, white space, thoughts alone, or parts without text)"
 
 _UNKNOWN_SHAPE: Final = "must be a text, a list of parts with text, or null"
 _THOUGHT_PARTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 _THOUGHTS: Final = ("think", "thinking", "thought", "reasoning", "analysis")
-#: Of OpenAI's harmony format, which a server may hand on unread.
+#: OpenAI's harmony format, which some servers return undecoded.
 _CHANNEL, _MESSAGE, _FINAL = "<|channel|>", "<|message|>", "<|channel|>final<|message|>"
 _ENDS: Final = ("<|return|>", "<|end|>", "<|call|>", "<|start|>")
-#: ChatGPT's, in private-use characters: a kind, then what it is of.
+#: ChatGPT's citation marks, in private-use characters: a kind, then its content.
 _CITED: Final = re.compile("\ue200([^\ue200-\ue206]*)\ue202([^\ue200\ue201]*)\ue201")
 _LEFT_OF_MARKS: Final = re.compile("[\ue200-\ue206]")
-#: Those of assistants that search files: 【4:0†source】.
+#: Citation marks of assistants that search files: 【4:0†source】.
 _SOURCE: Final = re.compile(r"【[\d:]{1,20}†[^【】\n]{0,200}】")
 
 
 def words_of(content: object, role: str) -> str:
-    """What is said; empty where nothing is. Raises `ValueError` where it has no shape that is known."""
+    """Return the text; empty if there is none. Raises `ValueError` if the content's shape is unknown."""
     if isinstance(content, str):
         return said(content, role)
     if content is None:
         return ""
     parts = [content] if isinstance(content, Mapping) else content
     if not isinstance(parts, list):
-        raise ValueError(_UNKNOWN_SHAPE)  # noqa: TRY004 - told as any other fault of a field
+        raise ValueError(_UNKNOWN_SHAPE)  # noqa: TRY004 - reported like any other fault of a field
     texts = [_text_of(part) for part in parts]
     words = [text for text in (said(text, role).strip() for text in texts if text) if text]
     if not words and None in texts:
@@ -64,7 +64,7 @@ def words_of(content: object, role: str) -> str:
 
 
 def _text_of(part: object) -> str | None:
-    """Empty for a part that has no words, None for what is no part."""
+    """Return the text of a part: empty if it has no words, None if it is not a part."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -81,7 +81,7 @@ def _text_of(part: object) -> str | None:
 
 
 def said(text: str, role: str) -> str:
-    """The text without what was not said."""
+    """Return the text without thoughts, citation marks and lone surrogates."""
     if not text.isascii():
         text = without_halves(text)
         if "\ue200" in text:
@@ -92,7 +92,7 @@ def said(text: str, role: str) -> str:
 
 
 def _name_of(mark: re.Match[str]) -> str:
-    """Of an entity its name, which is part of the sentence: `["city", "Paris", …]`."""
+    """Return an entity's name, which is part of the sentence: `["city", "Paris", …]`. Other marks are dropped."""
     if mark[1] != "entity":
         return ""
     try:
@@ -103,7 +103,7 @@ def _name_of(mark: re.Match[str]) -> str:
 
 
 def _after_thoughts(text: str) -> str:
-    """The answer, without blocks of thoughts before it. One that does not end is all that there is."""
+    """Return the answer, without blocks of thoughts before it. If a block does not end, there is no answer."""
     begun = text.lstrip()
     while begun.startswith("<"):
         if begun.startswith((_CHANNEL, "<|start|>")):
@@ -118,7 +118,7 @@ def _after_thoughts(text: str) -> str:
 
 
 def _final_channel(text: str) -> str:
-    """Of the channels of a harmony response the final one; of one without channels what follows its head."""
+    """Return the final channel of a harmony response; without channels, what follows its head."""
     _, found, answer = text.rpartition(_FINAL)
     if not found and _CHANNEL not in text:
         _, found, answer = text.partition(_MESSAGE)

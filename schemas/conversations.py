@@ -24,7 +24,7 @@ from schemas.ids import Id, Label, id_of_content
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The speaker's role."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -108,7 +108,7 @@ class ChatMessage(BaseModel):
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it has no words: then it is no message, and is kept nowhere."""
+        """True if it has no words: then it is not a message, and is not kept."""
         return not self.content.strip()
 
     @property
@@ -129,10 +129,10 @@ class SessionEnded(BaseModel):
 
 
 class Silence(BaseModel):
-    """The worker's own note in the log: up to `timestamp` the session has said nothing.
+    """A record that the worker writes into the log: the session had no message up to `timestamp`.
 
-    Written when a session has been quiet for as long as closes an exchange or ends a session. The wall clock
-    thus acts only through the log, and a replay decides as the live run did.
+    It is written when a session has been silent for long enough to close an exchange or to end the session. The wall
+    clock thus acts only through the log, and a replay decides as the live run did.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -143,14 +143,14 @@ class Silence(BaseModel):
     timestamp: Timestamp
 
 
-#: Those whose words are a conversation.
+#: The roles whose messages are a conversation.
 SPEAKERS = (Role.USER, Role.ASSISTANT)
 
 ConversationRecord = ChatMessage | SessionEnded | Silence
 
 
 def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
-    """The model of a record.
+    """Return the model of a record.
 
     `session_end` always ends a session. Only the worker writes `silence`, without role and content: a message may
     have a field `type` with that value, which is kept with its metadata.
@@ -165,5 +165,5 @@ def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
 
 
 def content_id(said: ChatMessage) -> str:
-    """The id of a message that came without one: a hash of session, role, timestamp and content."""
+    """Return the id of a message that came without one: a hash of session, role, timestamp and content."""
     return id_of_content(said.session_id, said.role, said.timestamp, said.content)

@@ -1,4 +1,4 @@
-"""What is said of a record that cannot be used."""
+"""Dead letters: the headers of a record that cannot be used."""
 
 from __future__ import annotations
 

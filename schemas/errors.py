@@ -20,7 +20,7 @@ SiltstoneError                 every error that we raise on purpose
 ├── JournalError               the embedded broker's journal cannot be read or written
 ├── EmbeddedBrokerEnded        the embedded broker was killed, or has ended by itself
 ├── SummaryFilesError          the files of daily summaries cannot be read or removed
-│   └── SummaryNotWritten      a summary could be written nowhere
+│   └── SummaryNotWritten      no place could take a summary
 ├── ShardError                 a shard cannot be opened or used
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
@@ -32,7 +32,7 @@ SiltstoneError                 every error that we raise on purpose
 ├── CheckpointError            a checkpoint cannot be taken, read or used
 │   ├── StoreUnavailable       the store of checkpoints does not answer, or not in time
 │   │   ├── StoreRefused       it answers, but denies access
-│   │   ├── StoreFull          it takes no more
+│   │   ├── StoreFull          it is full
 │   │   └── StoreMissing       there is no such bucket, container or folder
 │   ├── Fenced                 another worker owns the partition now, and has taken a checkpoint of it
 │   ├── DamagedCheckpoint      bytes of a checkpoint are missing or have changed
@@ -79,7 +79,7 @@ class BadRecord(SiltstoneError):
 
 
 class NothingSaid(BadRecord):
-    """A message has no words. Nothing is wrong with it, and it is no message: it is passed over, and counted."""
+    """A message has no words. This is no mistake of its producer: the message is skipped, and counted."""
 
     def __init__(self) -> None:
         super().__init__("nothing_said", NOTHING_SAID)
@@ -90,11 +90,11 @@ class AccessDenied(SiltstoneError):
 
 
 class TokenRefused(AccessDenied):
-    """There is no token, or none that is valid: make one with `siltstone token add`."""
+    """The token is missing or invalid: make one with `siltstone token add`."""
 
 
 class ScopeMissing(AccessDenied):
-    """The token has not the scope that it takes, or is not one for all users: make another that has it."""
+    """The token lacks the required scope, or does not cover all users: make another one that does."""
 
 
 class OtherUser(AccessDenied):
@@ -113,7 +113,7 @@ class BrokerUnavailable(SiltstoneError):
 
 
 class BrokerRefused(BrokerUnavailable):
-    """A broker answers, and does not let us in: change the setting that `todo` names. It is not over by waiting."""
+    """A broker answers, but denies access: change the setting that `todo` names. Waiting does not help."""
 
     def __init__(self, address: str, cause: str, todo: str) -> None:
         self.bootstrap_servers = address
@@ -122,9 +122,9 @@ class BrokerRefused(BrokerUnavailable):
 
 
 class NotAllowed(SiltstoneError):
-    """The user of the settings lacks `rights`. Give them with `command`; `siltstone doctor` has one for each.
+    """The Kafka user of the settings lacks `rights`. Grant them with `command`; `siltstone doctor` has one for each.
 
-    A worker that lacks one on its consumer group alone waits for it (`waits`); any other ends it.
+    A worker that lacks only rights on its consumer group waits for them (`waits`); any other missing right ends it.
     """
 
     def __init__(self, user: str, rights: Sequence[object], command: str, *, waits: bool = False) -> None:
@@ -134,9 +134,9 @@ class NotAllowed(SiltstoneError):
 
 
 class BrokerEmptied(SiltstoneError):
-    """The broker has come back without `topics`. A worker restarts by itself, and has them created.
+    """The broker came back without `topics`. A worker restarts by itself, and recreates them.
 
-    What was in them and in no shard is lost, unless its producers send it again.
+    Their records that were in no shard are lost, unless their producers send them again.
     """
 
     def __init__(self, topics: list[str]) -> None:
@@ -145,9 +145,9 @@ class BrokerEmptied(SiltstoneError):
 
 
 class TopicsRemade(BrokerEmptied):
-    """`topics` were deleted and recreated: what is under their names is another log. A worker starts over with them.
+    """`topics` were deleted and recreated: their names now stand for another log. A worker starts over with them.
 
-    What was in the former ones and had not been read is lost, unless its producers send it again.
+    Records of the former topics that had not been read are lost, unless their producers send them again.
     """
 
     def __init__(self, topics: list[str]) -> None:
@@ -158,7 +158,7 @@ class TopicsRemade(BrokerEmptied):
 
 
 class TopicsUnfit(SiltstoneError):
-    """Topics are set so that memory would be lost. `problems` has a line for each, with the command that mends it."""
+    """Topics are configured so that memory would be lost. `problems` has a line for each, with the right command."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -166,9 +166,9 @@ class TopicsUnfit(SiltstoneError):
 
 
 class PartitionsChanged(SiltstoneError):
-    """A topic was given partitions while a worker was at work: producers send users to other ones than before.
+    """A topic was given partitions while a worker was running: producers now send users to other ones than before.
 
-    The worker stops; at the next start it says what is right, and how to come back to it.
+    The worker stops; at the next start it says which number is right, and how to restore it.
     """
 
     def __init__(self, topic: str, partitions: int, before: int) -> None:
@@ -200,9 +200,9 @@ class WindowsLocked(DataDirError):
 
 
 class JournalError(SiltstoneError):
-    """The journal of `siltstone dev` cannot be read, or takes no more. Do what the text says, and start again.
+    """The journal of `siltstone dev` cannot be read or written. Do what the text says, and start again.
 
-    What was acknowledged is in it: a frame that was written in part is cut off.
+    It has all acknowledged records: only a frame that was written in part is cut off.
     """
 
     def __init__(self, path: Path, reason: str, todo: str = "mend that, and start again") -> None:
@@ -213,7 +213,7 @@ class JournalError(SiltstoneError):
 
 
 class EmbeddedBrokerEnded(SiltstoneError):
-    """The embedded broker was killed, or has ended by itself. Start `siltstone dev` again: its journal has it all."""
+    """The embedded broker was killed, or ended by itself. Start `siltstone dev` again: its journal is complete."""
 
     def __init__(self, how: str) -> None:
         super().__init__(
@@ -222,7 +222,7 @@ class EmbeddedBrokerEnded(SiltstoneError):
 
 
 class Unusable(NamedTuple):
-    """A path that cannot be used, and what the system says of it."""
+    """A path that cannot be used, and the system's reason."""
 
     path: Path
     errno: int
@@ -237,7 +237,7 @@ class Unusable(NamedTuple):
 
 
 class SummaryFilesError(SiltstoneError):
-    """Files of daily summaries cannot be read or removed. `unusable` says which and why; give the rights for them."""
+    """Files of daily summaries cannot be read or removed. `unusable` says which and why; grant the rights to them."""
 
     def __init__(self, what: str, unusable: Sequence[Unusable]) -> None:
         self.unusable = tuple(unusable)
@@ -272,9 +272,9 @@ class ShardNotHere(ShardError):
 
 
 class ShardComingBack(ShardError):
-    """What the partition holds is not back yet. Ask again after `retry_after` seconds; `/readyz` says how far it is.
+    """The partition's data is not restored yet. Ask again after `retry_after` seconds; `/readyz` says how far it is.
 
-    `partial=allow` asks for what is there already.
+    `partial=allow` asks for the part that is restored already.
     """
 
     def __init__(self, partition: int, message: str, retry_after: float) -> None:
@@ -285,7 +285,7 @@ class ShardComingBack(ShardError):
 class EmbeddingMismatch(ShardError):
     """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`.
 
-    Without a worker, and with no options, that changes them to the model of the settings.
+    Without a worker, and without options, that command changes them to the model of the settings.
     """
 
 
@@ -294,7 +294,7 @@ class NotReady(SiltstoneError):
 
 
 class ProviderUnavailable(NotReady):
-    """The keys of the OIDC provider cannot be had. `why` and `todo` are for the log and for `siltstone doctor`."""
+    """The keys of the OIDC provider cannot be fetched. `why` and `todo` are for the log and `siltstone doctor`."""
 
     def __init__(self, why: str, todo: str) -> None:
         self.why, self.todo = why, todo
@@ -302,15 +302,15 @@ class ProviderUnavailable(NotReady):
 
 
 class MemoryNotFound(SiltstoneError):
-    """The user has no memory of this id. The text says whose and which."""
+    """The user has no memory with this id. The text names the user and the id."""
 
 
 class MemoryElsewhere(MemoryNotFound):
-    """An id that comes without its user is none of this worker's memories. The other workers are asked."""
+    """A request names an id without its user, and this worker has no such memory. The other workers are asked."""
 
 
 class ReembeddingRefused(SiltstoneError):
-    """A change of the embedding model cannot be begun, stopped or dropped now. The text says what is under way."""
+    """A change of the embedding model cannot be started, stopped or dropped now. The text says why."""
 
 
 class CheckpointError(SiltstoneError):
@@ -318,9 +318,9 @@ class CheckpointError(SiltstoneError):
 
 
 class StoreUnavailable(CheckpointError):
-    """The store of checkpoints does not answer. What was to be kept is kept the next time.
+    """The store of checkpoints does not answer. What could not be saved is saved with the next checkpoint.
 
-    `url` is `checkpoints.url`, without what would be secret in it; the text may be in answers, and names no path.
+    `url` is `checkpoints.url` without its secrets; the text may be in answers, and names no path.
     """
 
     def __init__(self, url: str, reason: str, todo: str = "look at it, or set checkpoints.url") -> None:
@@ -329,7 +329,7 @@ class StoreUnavailable(CheckpointError):
 
 
 class StoreRefused(StoreUnavailable):
-    """The store does not let us in. Set its credentials in the environment, or give them the rights."""
+    """The store denies access. Set its credentials in the environment, or grant them the rights."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
@@ -338,7 +338,7 @@ class StoreRefused(StoreUnavailable):
 
 
 class StoreFull(StoreUnavailable):
-    """The store takes no more. Make room, or raise its quota."""
+    """The store is full. Make room, or raise its quota."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url, reason, "make room, raise its quota, or set a smaller checkpoints.keep")
@@ -363,9 +363,9 @@ class Fenced(CheckpointError):
 
 
 class DamagedCheckpoint(CheckpointError):
-    """Bytes of a checkpoint are missing or not what they were. Take the generation before it.
+    """Bytes of a checkpoint are missing or have changed. Take the generation before it.
 
-    `pack` is the object that is damaged, None where it is the manifest.
+    `pack` is the damaged object, None if that is the manifest.
     """
 
     def __init__(self, partition: int, generation: int, what: str, pack: str | None = None) -> None:
@@ -388,7 +388,7 @@ class NoCheckpoint(CheckpointError):
 
 
 class SnapshotChanged(CheckpointError):
-    """A file became shorter, or other bytes, while a checkpoint was taken of it. The next one has it whole."""
+    """A file became shorter, or its bytes changed, while a checkpoint was taken of it. The next one has it whole."""
 
     def __init__(self, partition: int, name: str) -> None:
         self.partition, self.name = partition, name
@@ -396,14 +396,14 @@ class SnapshotChanged(CheckpointError):
 
 
 class ConsistencyTokenError(SiltstoneError):
-    """A consistency token cannot be used here. Give it as the write was answered with it, for the same user."""
+    """A consistency token cannot be used here. Give it as the write returned it, for the same user."""
 
 
 class EmbeddingUnavailable(SiltstoneError):
-    """There are no vectors for now. Look at the service that the text names; what is to be kept waits in its topic.
+    """There are no vectors for now. Look at the service that the text names; new memories wait in their topic.
 
-    `passing`: it may be over in a moment, without anybody's doing. `retry_after`: the seconds for which the service
-    asks to be left alone.
+    `passing`: it may recover by itself in a moment. `retry_after`: the seconds for which the service asks not to be
+    called.
     """
 
     def __init__(self, message: str, *, passing: bool = True, retry_after: float = 0.0) -> None:
@@ -424,4 +424,4 @@ class NoWorker(ApiError):
 
 
 class FaustChanged(SiltstoneError):
-    """Faust's internals differ from what the hot path overrides. Install the pinned faust-streaming version."""
+    """Faust's internals differ from those that streams/kafka overrides. Install the pinned version of Faust."""

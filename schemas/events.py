@@ -18,11 +18,11 @@ Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
 Thousandths = Annotated[int, Field(ge=0, le=1000)]
 
-#: A century: an expiry must still be a date.
+#: A century, so that an expiry is still a valid date.
 LONGEST_TTL_SECONDS = 100 * 365 * 86_400
 
 
-#: Of one memory, in one event.
+#: Limit for one memory in one event.
 MOST_ACCESSES = 1_000_000
 
 
@@ -72,7 +72,7 @@ class Promotion(_Event):
     )
     pinned: bool = Field(
         default=False,
-        exclude_if=not_,  # it would be a fortieth of the log
+        exclude_if=not_,  # false would be a fortieth of the log
         description="the memory does not decay: the user asked to remember it. Left out where it is false",
     )
 
@@ -80,8 +80,8 @@ class Promotion(_Event):
 class Remember(_Event):
     """An explicit request to keep a text, without an exchange: for good, or for a while with its session.
 
-    An `item` is a value under a key: `memory_id` is the key, and what is remembered under it replaces what was there.
-    It is merged with nothing, does not decay, and is not counted by `long_term.max_memories_per_user`.
+    An `item` is a value under a key: `memory_id` is the key, and a later item replaces the earlier one. It is merged
+    with nothing, does not decay, and is not counted by `long_term.max_memories_per_user`.
     """
 
     type: Literal["remember"] = "remember"
@@ -130,7 +130,7 @@ class Remember(_Event):
 
 
 class Touch(_Event):
-    """Memories were returned to a user: an access of each, or several."""
+    """Memories were returned to a user: one or more accesses of each."""
 
     type: Literal["touch"] = "touch"
     memory_ids: Annotated[list[uuid.UUID], FailFast()]
@@ -163,14 +163,14 @@ class Unlink(_Event):
 
 
 class Forget(_Event):
-    """A user's right: the memory is gone, and replays leave it gone."""
+    """A user's right: the memory is removed for good, also in replays."""
 
     type: Literal["forget"] = "forget"
     memory_id: uuid.UUID
 
 
 class Expire(_Event):
-    """The time of an item is over: it is gone, unless it was written or read since."""
+    """An item has expired: it is removed, unless it was written or read since."""
 
     type: Literal["expire"] = "expire"
     memory_id: uuid.UUID
@@ -178,7 +178,7 @@ class Expire(_Event):
 
 
 class ForgetUser(_Event):
-    """Everything of the user up to `timestamp` is gone, and replays leave it gone."""
+    """All data of the user up to `timestamp` is removed for good, also in replays."""
 
     type: Literal["forget_user"] = "forget_user"
 
@@ -196,7 +196,7 @@ class Unpin(_Event):
 
 
 class Edit(_Event):
-    """A memory's text or metadata is another now. What is not given stays as it is."""
+    """A memory's text or metadata was changed. A field that is not given stays as it is."""
 
     type: Literal["edit"] = "edit"
     memory_id: uuid.UUID
@@ -217,7 +217,7 @@ class Edit(_Event):
 
 
 class Supersede(_Event):
-    """A newer memory says what holds now: the older one is kept, and is in no default result."""
+    """A newer memory replaces an older one, which is kept, but is in no default result."""
 
     type: Literal["supersede"] = "supersede"
     memory_id: uuid.UUID
@@ -226,7 +226,7 @@ class Supersede(_Event):
 
 
 class Archive(_Event):
-    """A memory goes to the archive: no search finds it but the archive's own."""
+    """A memory moves to the archive: only the archive's own search finds it."""
 
     type: Literal["archive"] = "archive"
     memory_id: uuid.UUID
@@ -237,14 +237,14 @@ class Archive(_Event):
 
 
 class Restore(_Event):
-    """A memory comes back out of the archive, as one that was accessed now."""
+    """A memory moves back from the archive, and counts as accessed now."""
 
     type: Literal["restore"] = "restore"
     memory_id: uuid.UUID
 
 
 class Remove(_Event):
-    """An archived memory is removed for good. What is not in the archive stays."""
+    """An archived memory is removed for good. A memory outside of the archive stays."""
 
     type: Literal["remove"] = "remove"
     memory_id: uuid.UUID

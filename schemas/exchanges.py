@@ -1,4 +1,4 @@
-"""The exchange: the unit of promotion, and the messages that it is of."""
+"""Exchanges, the unit of promotion, and their messages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from schemas.sources import SOURCES, USUAL, any_covered, meant, together
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A message within a window: a validated `ChatMessage` with an id and nothing but what we use.
+    """A message within a window: a validated `ChatMessage` with an id and only the fields that we use.
 
-    One is made of every message: a struct takes a fraction of a named tuple's time to make, and the garbage collector
-    need not look at it. Nothing that it holds can refer back to it: `metadata` is JSON.
+    Every message becomes one, so it is a struct: making it needs a fraction of a named tuple's time, and the garbage
+    collector skips it. It cannot be part of a reference cycle: `metadata` is JSON.
     """
 
     message_id: str
@@ -30,7 +30,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     metadata: dict[str, Any] | None = None
 
     def sources(self) -> list[str]:
-        """Who speaks, and by which token it came."""
+        """Return the speaker, and the token of the request if it had one."""
         who = f"{self.role.value}:{self.name}" if self.name else self.role.value
         return [who, *meant((self.metadata or {}).get(SOURCES))]
 
@@ -49,7 +49,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Emptied(msgspec.Struct, frozen=True, gc=False, rename={"ended_at": "t", "message_ids": "m"}):
-    """What is known of an exchange that has left its window: when it ended (epoch ms), and which messages it had."""
+    """The rest of an exchange that has left its window: when it ended (epoch ms), and its message ids."""
 
     ended_at: int
     message_ids: list[str]
@@ -71,19 +71,19 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def ended_at(self) -> int:
-        """Epoch milliseconds of the latest message: what expiry counts from."""
+        """Epoch milliseconds of the latest message: expiry counts from here."""
         return self.messages[-1].timestamp
 
     @property
     def spoken(self) -> bool:
-        """Whether a user or an assistant said anything; system and tool messages alone are never promoted."""
+        """True if a user or an assistant said anything; system and tool messages alone are never promoted."""
         for message in self.messages:  # noqa: SIM110 - a generator takes twice as long, for every exchange
             if message.role in SPEAKERS:
                 return True
         return False
 
     def said(self) -> tuple[str, str]:
-        """What the user and what the assistant said, a line a message."""
+        """Return the user's text and the assistant's, one line for each message."""
         if len(self.messages) == 2:  # nearly every exchange is a question and its answer
             asked, answer = self.messages
             if asked.role is Role.USER and answer.role is Role.ASSISTANT:
@@ -97,22 +97,22 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return "\n".join(user), "\n".join(assistant)
 
     def memory_id(self, user_id: str, session_id: str) -> uuid.UUID:
-        """The id of the memory that it becomes."""
+        """Return the id of the memory that the exchange becomes."""
         return memory_id(user_id, session_id, tuple(self.message_ids))
 
     def metadata(self) -> dict[str, Any]:
-        """That of all messages, the latest one's where several have a key, and the emotion."""
+        """Return the metadata of all messages, in which later messages win, and the emotion."""
         metadata: dict[str, Any] = {}
         for message in self.messages:
             metadata |= message.metadata or {}
-        if SOURCES in metadata:  # those of one message: `sources` has all
+        if SOURCES in metadata:  # only one message's: `sources` has all
             metadata = {key: value for key, value in metadata.items() if key != SOURCES}
         if emotions := self.emotions():
             metadata["emotion"] = emotions[0]
         return metadata
 
     def sources(self) -> list[str]:
-        """Who has a part in it, but for the system, in alphabetical order."""
+        """Return the contributors, except the system, in alphabetical order."""
         found = set[str]()
         for message in self.messages:
             if message.role is not Role.SYSTEM:
@@ -120,7 +120,7 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return together(found)
 
     def unusual_sources(self) -> list[str]:
-        """The same; none where it is a user and an assistant alone, neither of them named: nearly all are."""
+        """As `sources`, but empty for one unnamed user and one unnamed assistant, as nearly all exchanges are."""
         user = assistant = False
         for message in self.messages:
             if message.name or message.metadata or message.role not in SPEAKERS:
@@ -140,21 +140,21 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return Emptied(self.ended_at, self.message_ids)
 
     def without(self, excluded: Iterable[str]) -> Exchange:
-        """What of it none of these sources has said."""
+        """Return the exchange without the messages of these sources."""
         left = tuple(one for one in self.messages if not any_covered(excluded, one.sources()))
         return Exchange(self.seq, left)
 
     @property
     def agent_id(self) -> str | None:
-        """The first agent that it names."""
+        """The first agent named in its messages."""
         return next((message.agent_id for message in self.messages if message.agent_id), None)
 
     def speakers(self) -> list[str]:
-        """Whose names are known, in alphabetical order."""
+        """Return the speakers' names, if known, in alphabetical order."""
         return sorted({message.name for message in self.messages if message.name})
 
     def emotions(self) -> list[str]:
-        """Those of the user: an assistant's are its manner of speaking."""
+        """Return the user's emotions: an assistant's are its manner of speaking."""
         return [message.emotion for message in self.messages if message.emotion and message.role is Role.USER]
 
 

@@ -32,7 +32,7 @@ EXPORTED: dict[str, TypeAdapter[Any]] = {
 
 
 def documents() -> dict[Path, bytes]:
-    """Every schema file and what it must hold."""
+    """Return every schema file with its content."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return {
         FOLDER / f"{name}.v1.json": orjson.dumps(adapter.json_schema(by_alias=True), option=options)

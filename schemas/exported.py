@@ -1,6 +1,6 @@
-"""A memory as a line of an export: all that makes it again elsewhere, in words that a person can read.
+"""A memory as a line of an export: all that another Siltstone needs to recreate it, readable by people.
 
-The other lines of an export are records as they cross Kafka: messages, and `link`, `supersede` and `archive` events.
+The other lines of an export are records as in Kafka: messages, and `link`, `supersede` and `archive` events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What fields of records take, and how much of it."""
+"""Field types of records, and their size limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.times import parse_timestamp
 
 MAX_CONTENT_BYTES = 32 * 1024
 MAX_METADATA_BYTES = 32 * 1024
-#: At least as many as any record of ours puts around metadata: session, open, message.
+#: At least as many levels as any of our records has around metadata: session, open, message.
 LEVELS_OF_OUR_OWN = 16
 
 
@@ -22,7 +22,7 @@ def _fits(content: str) -> str:
 
 
 def writable(value: Any) -> int:
-    """The size of the value in a record that keeps it: JSON is read to a greater depth than it is written."""
+    """Return the value's size in a record. JSON can be read to a greater depth than it can be written."""
     within = value
     for _ in range(LEVELS_OF_OUR_OWN):
         within = [within]
@@ -33,7 +33,7 @@ def writable(value: Any) -> int:
 
 
 def keepable(value: Any) -> Any:
-    """The value, where it can be kept as metadata; `ValueError` where it is too large or too deep."""
+    """Return the value if it can be kept as metadata; `ValueError` if it is too large or too deep."""
     if writable(value) > MAX_METADATA_BYTES:
         raise ValueError(f"must be at most {MAX_METADATA_BYTES} bytes of JSON")
     return value
@@ -58,5 +58,5 @@ Timestamp = Annotated[
 ]
 Content = Annotated[str, AfterValidator(_fits)]
 Metadata = Annotated[dict[str, Any], AfterValidator(keepable)]
-#: That of all messages of an exchange, each of which has no more than fits.
+#: Metadata of all messages of an exchange, each of which has at most the limit.
 MetadataOfMany = Annotated[dict[str, Any], AfterValidator(_nestable)]

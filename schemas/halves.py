@@ -1,6 +1,6 @@
-"""Halves of surrogate pairs: what is left of an emoji that was cut in two. No text of ours has any.
+"""Halves: lone surrogates, as from an emoji that was cut in two. No text of ours has any.
 
-JSON writes them as `\\ud83d`, and Python reads them; UTF-8 has no form for them, so nothing could keep such a text.
+JSON writes them as `\\ud83d`, and Python reads them; UTF-8 cannot encode them, so such a text could not be stored.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 def without_halves(text: str) -> str:
-    """The text with U+FFFD for each half, and with the character where two of them stand as a pair."""
+    """Return the text with U+FFFD for each half, and with the character for two halves that form a pair."""
     if text.isascii() or not _HALF.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def json_text(value: Any) -> str:
-    """The value as JSON, its texts without halves."""
+    """Return the value as JSON, without halves in its texts."""
     return without_halves(json.dumps(value, ensure_ascii=False))
 
 
 def read_json(raw: bytes) -> Any:
-    """The value, its texts without halves. Raises `orjson.JSONDecodeError` where it is otherwise no JSON."""
+    """Decode JSON, without halves in its texts. Raises `orjson.JSONDecodeError` if it is otherwise not JSON."""
     return mended(raw)[0]
 
 
 def mended(raw: bytes) -> tuple[Any, bytes]:
-    """The same, and the JSON that says so: `raw`, where it has no halves."""
+    """As `read_json`; also return the JSON of the result, which is `raw` if it has no halves."""
     try:
         return orjson.loads(raw), raw
     except orjson.JSONDecodeError:

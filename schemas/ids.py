@@ -1,4 +1,4 @@
-"""Ids: their limits, and those that are functions of what they name."""
+"""Ids: their limits, and ids that are computed from content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-#: Namespace of every deterministic id of ours (uuid5).
+#: Namespace of all our deterministic ids (uuid5).
 SILTSTONE = uuid.uuid5(uuid.NAMESPACE_URL, "https://siltstone.dev/memory")
 
 MAX_ID_CHARS = 256
@@ -27,13 +27,13 @@ def id_of_content(session_id: str, role: str, timestamp: int, content: str) -> s
 
 
 def memory_id(user_id: str, session_id: str, message_ids: Sequence[str]) -> uuid.UUID:
-    """The id of the memory that these messages become; the same messages always give the same id."""
+    """Return the id of the memory made of these messages; the same messages always give the same id."""
     sources = ",".join(map(_quoted, message_ids))
     return uuid.uuid5(SILTSTONE, f"{_quoted(user_id)}/{_quoted(session_id)}/{sources}")
 
 
 def beginning_ids(user_id: str, session_id: str, message_ids: Sequence[str]) -> list[uuid.UUID]:
-    """The `memory_id` of the messages without the last one, without the last two, and so on: longest first."""
+    """Return the `memory_id` of the messages without the last one, without the last two, and so on: longest first."""
     separator, found = f"{_quoted(user_id)}/{_quoted(session_id)}/", []
     digest = hashlib.sha1(SILTSTONE.bytes, usedforsecurity=False)  # as uuid5's; each beginning continues it
     for one in message_ids[:-1]:
@@ -43,7 +43,7 @@ def beginning_ids(user_id: str, session_id: str, message_ids: Sequence[str]) -> 
     return found[::-1]
 
 
-#: Texts that `quote` leaves as they are, as most ids are. It takes seven calls to find that out.
+#: Texts that `quote` leaves unchanged, as most ids are: `quote` itself needs seven calls to find that out.
 _unreserved = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
 
 

@@ -1,10 +1,10 @@
-"""How importance decays into a score, and which state a score is.
+"""Lifecycle: how importance decays into a score, and the state of a score.
 
     score     = importance × 2^(−max(0, age − fresh_days) / half_life)      age since last access, in days
     half_life = half_life_days × 2^((importance − 70) / 10)                 30 days at 70, 240 at 100
 
-An access raises importance, so what is used lasts as well as what matters. The same formula stands in
-tables/database/sql/lifecycle.sql for whole shards; a test holds the two together.
+An access raises importance, so memories that are used last as long as important ones. The same formula is in
+tables/database/sql/lifecycle.sql for whole shards; a test compares the two.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Scores = npt.NDArray[np.float64]
 
 DAY_MS = 86_400_000
 
-#: The importance that `half_life_days` is the half-life of: that of the least that promotion keeps.
+#: The importance to which `half_life_days` applies: the least that promotion gives.
 ORDINARY: Final = 70.0
-#: So many points of importance more, and a memory lasts twice as long.
+#: With this many more points of importance, a memory lasts twice as long.
 POINTS_TO_LAST_TWICE: Final = 10.0
 
 
 def half_life_of(importance: float, lifecycle: LifecycleSettings) -> float:
-    """The days in which a memory of this importance loses half of its score."""
+    """Return the days in which a memory of this importance loses half of its score."""
     return float(lifecycle.half_life_days * 2.0 ** ((importance - ORDINARY) / POINTS_TO_LAST_TWICE))
 
 
 def score_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> float:
-    """The memory's score, 0-100, at `now` (epoch ms). Pinned memories do not decay."""
+    """Return the memory's score, 0-100, at `now` (epoch ms). Pinned memories do not decay."""
     if memory.pinned:
         return memory.importance
     age_days = (now - memory.last_accessed) / DAY_MS
@@ -49,11 +49,10 @@ def scores_of(
     now: int,
     lifecycle: LifecycleSettings,
 ) -> Scores:
-    """`score_of` of many memories, float64[n], to the last bit.
+    """`score_of` for many memories, float64[n], equal to the last bit.
 
-    The powers are Python's own: numpy's differ in the last bit on some processors, and a score that lies on a border
-    would be in another state. Memories that are fresh or pinned need none. Few importances differ: each has its
-    half-life computed once.
+    The powers are Python's own: numpy's differ in the last bit on some processors, and a score on a border would get
+    another state. Fresh and pinned memories need none. Few importances differ, so each half-life is computed once.
     """
     stale_days = np.maximum(0.0, (now - last_accessed) / DAY_MS - lifecycle.fresh_days)
     ageing = np.flatnonzero((stale_days > 0) & ~pinned)
@@ -71,7 +70,7 @@ def scores_of(
 
 
 def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSettings) -> npt.NDArray[np.bool_]:
-    """Which scores are in one of the states, bool[n]: as `state_of` has them."""
+    """Return which scores are in one of the states, bool[n], as `state_of` decides."""
     active, cold = scores >= lifecycle.active, scores >= lifecycle.cold
     bands = {State.ACTIVE: active, State.COLD: cold & ~active, State.DEPRECATED: ~cold & ~active}
     allowed = np.zeros(len(scores), np.bool_)
@@ -81,7 +80,7 @@ def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSet
 
 
 def state_of(score: float, lifecycle: LifecycleSettings) -> State:
-    """Half-open bands: at least `active`, at least `cold`, below."""
+    """Return the state of a score by half-open bands: at least `active`, at least `cold`, below."""
     if score >= lifecycle.active:
         return State.ACTIVE
     return State.COLD if score >= lifecycle.cold else State.DEPRECATED
@@ -90,9 +89,9 @@ def state_of(score: float, lifecycle: LifecycleSettings) -> State:
 def wanted_states(
     *, state: ShownState | None = None, include_all: bool = False, include_cold: bool = False
 ) -> frozenset[State]:
-    """The memories' states that a query sees: `state` before `include_all` before `include_cold`; active by default.
+    """Return the states that a query sees: `state` before `include_all` before `include_cold`; active by default.
 
-    None where it asks for what is in short-term windows alone.
+    The set is empty if it asks only for exchanges in short-term windows.
     """
     if state is not None:
         return frozenset({State(state)} if state != SHORT_TERM else ())

@@ -45,14 +45,14 @@ class Memory:
 
     @property
     def current(self) -> bool:
-        """Whether nothing stands in its place: no summary and no newer memory."""
+        """True if no summary and no newer memory replaces it."""
         return self.summarized_by is None and self.superseded_by is None
 
 
 def shown_score(score: float) -> float:
-    """To two decimals, never up: what is shown is on the same side of a state's border as the score.
+    """Return the score to two decimals, never rounded up: it stays on the same side of a state's border.
 
-    A border with more than two decimals is beyond that.
+    This does not hold for a border with more than two decimals.
     """
     nearest = round(score, 2)
     return nearest if nearest <= score else round(nearest - 0.01, 2)
@@ -75,9 +75,9 @@ class Transition(BaseModel):
     reason: str
 
 
-#: The relevance from which on a hit is shown to people by default: docs/reference.md says how it was chosen.
+#: The least relevance of hits that people see by default: docs/reference.md says how it was chosen.
 SHOWN_FROM: Final = 0.3
-#: Of an exchange that is in a short-term window and no memory: no score decides it, so it is no `State`.
+#: State of an exchange in a short-term window that is not a memory: no score decides it, so it is no `State`.
 SHORT_TERM: Final = "short_term"
 ShownState = State | Literal["short_term"]
 
@@ -110,5 +110,5 @@ class SearchHit(BaseModel):
     @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
     @property
     def source(self) -> list[str]:
-        """Who wrote what it is made of: user, assistant, tool, token:… (schemas/sources.py)."""
+        """Who wrote its content: user, assistant, tool, token:… (schemas/sources.py)."""
         return sources_in(self.metadata, self.kind)

@@ -1,8 +1,9 @@
 """Importing this gives BLAS and OpenMP one thread each, in this process and its children.
 
-The libraries of a small machine fight for cores otherwise: numpy, FAISS and the embedding model each start a thread a
-core, which wait for each other by spinning. They read the environment when they are loaded, so every entry point
-(`siltstone`, the tests, each benchmark) imports this before numpy. What the environment says already, holds.
+Otherwise the libraries compete for the cores of a small machine: numpy, FAISS and the embedding model each start a
+thread for each core, and these spin while they wait for each other. They read the environment when they are loaded,
+so every entry point (`siltstone`, the tests, each benchmark) imports this before numpy. Variables that are already
+set stay.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-#: What says so, whichever library numpy and torch were built with.
+#: The variables of all libraries with which numpy and torch may be built.
 ONE_THREAD: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 )

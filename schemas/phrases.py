@@ -1,4 +1,4 @@
-"""The words that scoring looks for, as they stand when the settings name no others: in sixteen languages."""
+"""Default words and phrases for scoring and requests, in sixteen languages; the settings can replace them."""
 
 # fmt: off
 STRONG_EMOTIONS = (
@@ -28,7 +28,7 @@ CONTENT_KEYWORDS = (
     "allergic", "allergy", "promise", "appointment", "live in", "remember",
 )
 
-#: These order where a clause begins, and elsewhere tell who does.
+#: Imperatives only at the beginning of a clause; elsewhere they say what a person does.
 ORDERS_FIRST = (
     "merk dir", "merke dir", "merken sie sich", "vergiss nicht", "vergessen sie nicht", "denk daran", "denk dran",
     "denken sie daran", "notier dir", "notiere dir", "behalte im kopf",
@@ -105,5 +105,5 @@ SUMMARY_PHRASES = (
 )
 # fmt: on
 
-#: Those of languages that are neither English nor Chinese.
+#: Phrases in languages other than English and Chinese.
 ELSEWHERE = frozenset((*_FORCE_ELSEWHERE, *_SUMMARY_ELSEWHERE))

@@ -1,4 +1,4 @@
-"""Where a record lies in the log, and the consistency token that says so to a client."""
+"""Places of records in the log, and the consistency token by which a client names one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final, NamedTuple, Self
 
 from schemas.errors import ConsistencyTokenError
 
-#: Longer ones are none of ours: a topic's name has at most 249 characters.
+#: Longer tokens are not ours: a topic's name has at most 249 characters.
 MAX_TOKEN_CHARS: Final = 400
-#: Of a partition and of an offset, as Kafka counts them.
+#: Upper limits of Kafka's partitions and offsets.
 _MAX_PARTITION, _MAX_OFFSET = 2**31, 2**63
 _CHECK_BYTES: Final = 4
 
 
 class Place(NamedTuple):
-    """Where a record lies in the log.
+    """A record's place in the log.
 
     >>> place = Place("siltstone.long-term", 3, 17)
     >>> Place.of_token(place.token) == place
@@ -33,13 +33,13 @@ class Place(NamedTuple):
 
     @property
     def token(self) -> str:
-        """For clients: one word, without a meaning of its own. Its checksum tells a damaged one, and is no secret."""
+        """An opaque word for clients. Its checksum reveals damage; it is no secret."""
         plain = f"{self.partition}:{self.offset}:{self.topic}".encode()
         return urlsafe_b64encode(_check(plain) + plain).decode().rstrip("=")
 
     @classmethod
     def of_token(cls, token: str) -> Self:
-        """Raises `ConsistencyTokenError` where it is none, or damaged."""
+        """Decode a token. Raises `ConsistencyTokenError` if it is not one, or damaged."""
         damaged = ConsistencyTokenError(
             "at_least: this is no consistency token, or a damaged one: give it as it came"
         )
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 
 
 def newest(places: Iterable[Place]) -> list[Place]:
-    """Of each topic's partition the last one: what lies before it is in when it is."""
+    """Return the last place of each topic's partition: once it is applied, the earlier ones are, too."""
     found: dict[tuple[str, int], Place] = {}
     for place in places:
         before = found.setdefault(place[:2], place)

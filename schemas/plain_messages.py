@@ -1,9 +1,9 @@
 """The fast lane of `conversations`: plain chat messages, read without a model.
 
-Nearly every record is one: an object with our fields and no others. It is read by msgspec, in a fifth of the time
-that orjson and pydantic take. The lane is strict. What it does not take, right or wrong, `ChatMessage` reads:
-aliases, unknown fields, metadata, a missing time, contents that are not said as they stand, everything that is
-invalid and what is said about it. What it takes, it reads as `ChatMessage` does; a property test compares them.
+Nearly every record is one: an object with our fields and no others. msgspec reads it in a fifth of the time that
+orjson and pydantic take. The lane is strict. `ChatMessage` reads the records that it rejects, valid or not: aliases,
+unknown fields, metadata, a missing time, contents that change when they are read, and all invalid records, for which
+it gives the reason. The records that it accepts, it reads as `ChatMessage` does; a property test compares them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from schemas.fields import MAX_CONTENT_BYTES
 from schemas.ids import MAX_ID_CHARS, id_of_content
 from schemas.times import parse_timestamp
 
-#: Longer records are read the other way, which knows how much is too much.
+#: `ChatMessage` reads longer records, and knows the limit.
 MAX_PLAIN_BYTES = 8 * MAX_CONTENT_BYTES
 
-#: How contents begin that say nothing, or have thoughts before the answer; marks of citations have `\ue200` or `†`.
+#: Contents that start so may be empty, or have thoughts before the answer; citation marks have `\ue200` or `†`.
 _NOT_PLAIN: Final = frozenset({"", "<", *(char for char in map(chr, range(0x3001)) if char.isspace())})
 
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
 _Label = Annotated[str, msgspec.Meta(max_length=MAX_ID_CHARS)]
-#: Any text of this length fits: UTF-8 takes at most four bytes a character.
+#: A text of this many characters always fits: UTF-8 takes at most four bytes for each.
 _Content = Annotated[str, msgspec.Meta(max_length=MAX_CONTENT_BYTES // 4)]
 
 
@@ -46,13 +46,13 @@ _decode = msgspec.json.Decoder(_Plain).decode
 
 
 def plain_message(raw: bytes | None) -> tuple[str, str, Message] | None:
-    """User, session and message of a plain record's value; None where `ChatMessage` is to read it."""
+    """Return user, session and message of a plain record's value; None if `ChatMessage` must read it."""
     if raw is None or len(raw) > MAX_PLAIN_BYTES:
         return None
     try:
         plain = _decode(raw)
         at = parse_timestamp(plain.timestamp)
-    except (msgspec.MsgspecError, ValueError):  # a text that is no UTF-8 is a ValueError, too
+    except (msgspec.MsgspecError, ValueError):  # invalid UTF-8 is a ValueError, too
         return None
     session_id, role, content = plain.session_id, plain.role, plain.content
     if content[:1] in _NOT_PLAIN or "\ue200" in content or "†" in content:

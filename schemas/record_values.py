@@ -1,4 +1,4 @@
-"""What a record's value says, or what is wrong with it."""
+"""Record values: decode and validate them, or say what is wrong."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from schemas.topic_specs import MAX_VALUE_BYTES
 
 T = TypeVar("T", bound=BaseModel)
 
-#: Each field is looked at by itself, and keeps others waiting.
+#: Each field is validated by itself, and delays other records.
 MAX_FIELDS = 10_000
 REASON_CHARS = 500
 
 
 def json_object(raw: bytes | None) -> dict[str, Any]:
-    """The JSON object in a record's value. Raises `BadRecord` with a reason that a person understands."""
+    """Return the JSON object in a record's value. Raises `BadRecord` with a reason that a person understands."""
     if raw is None:
         raise BadRecord("null_value", "the record has no value (null)")
     if len(raw) > MAX_VALUE_BYTES:
@@ -44,7 +44,7 @@ def json_object(raw: bytes | None) -> dict[str, Any]:
 
 
 def invalid(exc: ValidationError) -> BadRecord:
-    """The fields that are wrong, and how."""
+    """Return a `BadRecord` that names the wrong fields and their faults."""
     problems = [
         f"{'.'.join(str(part) for part in error['loc']) or 'record'}: {error['msg'][:REASON_CHARS]}"
         for error in exc.errors(include_url=False, include_context=False, include_input=False)
@@ -53,14 +53,14 @@ def invalid(exc: ValidationError) -> BadRecord:
 
 
 def conversation_record(fields: Mapping[str, Any]) -> ConversationRecord:
-    """What the topic holds: a message, or the end or the silence of a session. Raises `BadRecord`."""
+    """Return a message, or the end or the silence of a session. Raises `BadRecord`."""
     if model_of(fields) is Silence:
         return _read(Silence, fields)
     return message_or_end(fields)
 
 
 def message_or_end(fields: Mapping[str, Any]) -> ChatMessage | SessionEnded:
-    """What a service says. Raises `BadRecord`, for a message without words `NothingSaid`."""
+    """Return a message or a session's end from a service. Raises `BadRecord`; `NothingSaid` if it has no words."""
     if model_of(fields) is SessionEnded:
         return _read(SessionEnded, fields)
     message = _read(ChatMessage, fields)

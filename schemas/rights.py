@@ -1,4 +1,4 @@
-"""Rights on Kafka's resources: those that a user of Siltstone needs, and the command that grants each."""
+"""Rights on Kafka's resources: those that the Kafka user of a worker needs, and the command that grants each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Right:
         return f"{self.operation} on {self.resource} {self.name}"
 
     def command(self, kafka: KafkaSettings) -> str:
-        """The command that grants it, for an administrator of Kafka: `admin.properties` is the administrator's."""
+        """Return the command that grants it, for an administrator of Kafka, who has an `admin.properties`."""
         return (
             f"kafka-acls.sh --bootstrap-server {kafka.bootstrap_servers} --command-config admin.properties --add "
             f"--allow-principal '{principal(kafka)}' --operation {self.operation.title()} "
@@ -38,7 +38,7 @@ class Right:
 
 
 def principal(kafka: KafkaSettings) -> str:
-    """Whom the broker takes us for, unless it has rules of its own for that."""
+    """Return the principal that the broker knows us by, unless it has mapping rules of its own."""
     if kafka.security_protocol.startswith("SASL"):
         return f"User:{kafka.sasl_username}"
     if kafka.security_protocol == "SSL" and kafka.ssl_certfile is not None:
@@ -47,7 +47,7 @@ def principal(kafka: KafkaSettings) -> str:
 
 
 def not_allowed(kafka: KafkaSettings, rights: Sequence[Right]) -> NotAllowed:
-    """One line for all of these rights."""
+    """Return one error for all of these rights."""
     waits = all(right.resource == "group" for right in rights)
     return NotAllowed(principal(kafka), rights, rights[0].command(kafka), waits=waits)
 
@@ -55,9 +55,9 @@ def not_allowed(kafka: KafkaSettings, rights: Sequence[Right]) -> NotAllowed:
 def topic_rights(
     kafka: KafkaSettings, changelogs: frozenset[str] = frozenset(), *, tokens: bool = False
 ) -> dict[str, tuple[Right, ...]]:
-    """What a worker does with each of its topics. All of them are described, which READ and WRITE include.
+    """Return a worker's rights on each of its topics. It also describes all topics: READ and WRITE include that.
 
-    With `tokens` (`access.tokens`) it follows theirs as well; it writes none.
+    With `tokens` (`access.tokens`) it reads the tokens' topic as well, and does not write to it.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
     read: tuple[Operation, ...] = ("READ",)
@@ -76,5 +76,5 @@ def topic_rights(
 
 
 def group_right(kafka: KafkaSettings) -> Right:
-    """To join the group, and to commit its offsets."""
+    """Return the right to join the group and to commit its offsets."""
     return Right("READ", "group", kafka.group_id)

@@ -1,4 +1,4 @@
-"""How an answer shows where checkpoints lie."""
+"""How answers show the location of checkpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def shown_store(url: str) -> str:
-    """Of a folder its name alone, not where it is on the machine; of a bucket not who may get in.
+    """Return a store's URL without secrets: only a folder's name, not its path; a bucket without credentials.
 
     >>> shown_store("file:///var/lib/siltstone/checkpoints"), shown_store("s3://key:secret@bucket/prefix")
     ('file://…/checkpoints', 's3://bucket/prefix')

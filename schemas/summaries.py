@@ -1,4 +1,4 @@
-"""What a summary of a user's day holds. Every item names the messages that it comes from."""
+"""The content of a daily summary. Every item names its source messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: A title is a line of a list that one skims.
+#: A title is a line in a list that people skim.
 TITLE_CHARS = 50
 MOST_TOPICS, FEWEST_TOPICS = 5, 3
 
@@ -18,21 +18,21 @@ class _Item(BaseModel):
 
 
 class Topic(_Item):
-    """What was talked about, and in which turns (the first one of the day is 1)."""
+    """A topic of the conversation, and its turns (the day's first one is 1)."""
 
     title: Annotated[str, Field(description=f"at most {TITLE_CHARS} characters")]
     turns: tuple[int, ...] = ()
 
 
 class Preference(_Item):
-    """What the user likes or wants: said in so many words, or `observed` in what they chose again and again."""
+    """What the user likes or wants: stated by the user, or `observed` in repeated choices."""
 
     text: str
     observed: bool = False
 
 
 class Decision(_Item):
-    """What was decided and why; `technical` where a model, a tool or a method was chosen."""
+    """A decision and its reason; `technical` if a model, a tool or a method was chosen."""
 
     text: str
     reason: str = ""
@@ -40,7 +40,7 @@ class Decision(_Item):
 
 
 class Todo(_Item):
-    """A task that is not done yet, verb first; `inferred` where no message calls it one."""
+    """An open task, verb first; `inferred` if no message calls it one."""
 
     text: str
     when: Annotated[str, Field(description="as it was said: tomorrow, 周五下午三点")] = ""
@@ -48,14 +48,14 @@ class Todo(_Item):
 
 
 class Problem(_Item):
-    """A technical problem, and its solution where one was found or proposed."""
+    """A technical problem, and its solution if one was found or proposed."""
 
     text: str
     solution: str = ""
 
 
 class Insight(_Item):
-    """What is worth knowing tomorrow and stands nowhere else."""
+    """A fact worth knowing tomorrow that is in no other section."""
 
     text: str
 

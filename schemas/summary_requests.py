@@ -1,4 +1,4 @@
-"""Reading requests for summaries: most have the form that we write, and need no model of each message.
+"""Decoding of summary requests: most have the form that we write, and need no model of each message.
 
 `SummaryRequest` reads all others. It would also accept every request that is read here, with the same result.
 """
@@ -50,7 +50,7 @@ class _PlainRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Heading(NamedTuple):
-    """What a request asks for. `newest` is the time of its newest message (epoch ms), 0 where it holds none."""
+    """The parameters of a request. `newest` is the time of its newest message (epoch ms), 0 if it has none."""
 
     run_id: uuid.UUID
     user_id: str
@@ -63,7 +63,7 @@ _plain: Final = msgspec.json.Decoder(_PlainRequest)
 
 
 def plain_heading(raw: bytes) -> Heading | None:
-    """The heading of a request of our own form; None of any other bytes."""
+    """Return the heading of a request in our own form; None for any other bytes."""
     try:
         read = _plain.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -73,18 +73,18 @@ def plain_heading(raw: bytes) -> Heading | None:
 
 
 def heading_of(request: SummaryRequest) -> Heading:
-    """Raises ValueError where its date is none."""
+    """Return a request's heading. Raises ValueError if its date does not exist."""
     newest = max((message.timestamp for message in request.messages), default=0)
     return Heading(request.run_id, request.user_id, date.fromisoformat(request.date), request.reason, newest)
 
 
 def request_in(raw: bytes) -> SummaryRequest:
-    """A request's record. Raises pydantic's `ValidationError`, or a ValueError where it is no JSON."""
+    """Decode a request's record. Raises pydantic's `ValidationError`, or a ValueError if it is not JSON."""
     return SummaryRequest.model_validate(read_json(raw))
 
 
 def said_in(raw: bytes) -> list[Said]:
-    """The messages of a request's record, as they stand in it. Raises what `request_in` does."""
+    """Return the messages of a request's record, in their order. Raises as `request_in` does."""
     try:
         read = _plain.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):

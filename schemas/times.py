@@ -1,4 +1,4 @@
-"""Moments: epoch milliseconds, how they are read and how they are shown."""
+"""Times: epoch milliseconds, read from and shown as ISO 8601."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 EARLIEST_MS = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
 LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
-#: The clocks of one deployment agree to so much (ms).
+#: The clocks of one deployment differ by at most this (ms).
 SKEW_MS: Final = 60_000
 
 
 def now_ms() -> int:
-    """The system's time, in epoch milliseconds: for what is stamped when it is made, and decided on by no rule."""
+    """Return the system time (epoch ms). Use it to stamp what is made now; no rule decides by it."""
     return time.time_ns() // 1_000_000
 
 
 def parse_timestamp(value: object) -> int:
-    """Epoch milliseconds of an ISO 8601 text (UTC where it names no zone) or of a number of milliseconds."""
+    """Return the epoch milliseconds of an ISO 8601 text (UTC if it names no zone) or of a number of milliseconds."""
     if type(value) is str:
         try:
             moment = datetime.fromisoformat(value)
@@ -39,10 +39,10 @@ def parse_timestamp(value: object) -> int:
 
 
 def iso(millis: int) -> str:
-    """ISO 8601 in UTC, to the millisecond: what our records and answers carry."""
+    """Return ISO 8601 in UTC, to the millisecond, as in our records and answers."""
     return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def day_of(millis: int, zone: tzinfo) -> date:
-    """The day of a moment (epoch ms), in a time zone."""
+    """Return the day of a time (epoch ms) in this time zone."""
     return datetime.fromtimestamp(millis / 1000, zone).date()

@@ -1,6 +1,6 @@
-"""Tokens: who may ask a worker for what. The secret is shown once; its SHA-256 is what is kept.
+"""Tokens: who may ask a worker for what. The secret is shown once; only its SHA-256 is kept.
 
-A secret reads `slt_<id>_<43 characters>`: the id finds the record, the rest is 32 random bytes.
+A secret has the form `slt_<id>_<43 characters>`: the id finds the record, the rest is 32 random bytes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.ids import Id
 
 PREFIX: Final = "slt"
-#: In the place of users: all of them.
+#: Stands for all users.
 EVERYBODY: Final = "*"
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
 
 
 class Scope(StrEnum):
-    """What may be done. None of them includes another."""
+    """What a token permits. No scope includes another."""
 
     READ = "read"
     WRITE = "write"
@@ -45,16 +45,16 @@ class TokenRecord(BaseModel):
     revoked_at: int | None = None
 
     def valid(self, now: int) -> bool:
-        """Neither revoked nor expired, at a time (epoch ms)."""
+        """True if it is neither revoked nor expired at `now` (epoch ms)."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def opened_by(self, secret: str) -> bool:
-        """Whether it is this token's secret; how long that takes says nothing about it."""
+        """True if it is this token's secret, compared in constant time."""
         return hmac.compare_digest(digest(secret), self.sha256)
 
 
 class Issued(NamedTuple):
-    """A new token's id, its secret, and what of that is kept."""
+    """A new token: its id, its secret, and the digest that is kept."""
 
     id: str
     secret: str
@@ -62,19 +62,19 @@ class Issued(NamedTuple):
 
 
 def issue() -> Issued:
-    """A new secret of 256 random bits."""
+    """Return a new token with a secret of 256 random bits."""
     identity = secrets.token_hex(_ID_BYTES)
     secret = f"{PREFIX}_{identity}_{secrets.token_urlsafe(_SECRET_BYTES)}"
     return Issued(identity, secret, digest(secret))
 
 
 def digest(secret: str) -> str:
-    """SHA-256, in hexadecimal digits."""
+    """Return the SHA-256, in hexadecimal digits."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def id_of(secret: str) -> str | None:
-    """The id in a secret; None where it is no token of ours.
+    """Return the id in a secret; None if it is not one of our tokens.
 
     >>> id_of("slt_00112233445566ff_abc_def")
     '00112233445566ff'

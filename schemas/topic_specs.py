@@ -1,4 +1,4 @@
-"""What each topic must be: created so, and compared with what the cluster has."""
+"""Topic specs: the configuration with which each topic is created, and to which the cluster's is compared."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from schemas.topics import TABLES, TOKENS, Topics, changelog_of
 
 #: An exchange of 16 messages of 32 KiB, escaped, fits.
 MAX_RECORD_BYTES: Final = 8 * 1024 * 1024
-#: Of a value: the rest is for its key and headers, and for those that it is sent on with.
+#: Limit of a value: the rest is for its key and headers, and for headers that are added when it is sent on.
 MAX_VALUE_BYTES: Final = 7 * 1024 * 1024
-#: What a record must be allowed to have at the least: the same exchange with nothing in it to be escaped, twice over.
+#: The least that a topic must allow a record: the same exchange without escapes, twice over.
 LEAST_RECORD_BYTES: Final = 1024 * 1024
 
 DAY_MS: Final = 24 * 3600 * 1000
 FOR_EVER: Final = -1
 
-#: A changelog is read at each start: what is compacted in time need not be.
+#: A changelog is read at each start: timely compaction keeps it short.
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SEGMENT_MS: Final = 10 * 60 * 1000
 DIRTY_RATIO: Final = 0.1
-#: How long a deletion stays in a changelog at least (`delete.retention.ms`): Kafka's default.
+#: How long a changelog keeps a tombstone at least (`delete.retention.ms`): Kafka's default.
 TOMBSTONES_MS: Final = DAY_MS
-#: A worker that was away for longer may have missed deletions, and would keep rows that are gone: what its disk has
-#: of the windows is not used. Less than a deletion's time by what reading the changelogs may take.
+#: A worker that was away for longer may have missed tombstones, and would keep deleted rows: it does not use the
+#: windows on its disk. Less than a tombstone's time, because reading the changelogs takes time.
 SLEPT_TOO_LONG_MS: Final = TOMBSTONES_MS - 2 * 3600 * 1000
 
 
@@ -33,10 +33,11 @@ SLEPT_TOO_LONG_MS: Final = TOMBSTONES_MS - 2 * 3600 * 1000
 class TopicSpec:
     """One topic. None: the cluster decides, and nothing is compared.
 
-    `keyed`: co-partitioned with the others, so it must have exactly so many `partitions`. `replication` -1 is the
-    cluster's default. `retention_ms` -1 is for ever; a shorter one than it loses what cannot be had again, unless it
-    is at least `enough_retention_ms`; a shorter one than `least_retention_ms` may lose what a worker that is away has
-    not read. Deletions stay for `tombstones_ms` at least. `vital`: what it does not take, or loses, is memory.
+    `keyed`: co-partitioned with the others, so it must have exactly this number of `partitions`. `replication` -1 is
+    the cluster's default. `retention_ms` -1 is for ever; a shorter retention loses data that cannot be recovered,
+    unless it is at least `enough_retention_ms`; below `least_retention_ms`, records may be lost that an absent worker
+    has not read. Tombstones stay for `tombstones_ms` at least. `vital`: a record that the topic rejects or loses is
+    lost memory.
     """
 
     name: str
@@ -57,7 +58,7 @@ class TopicSpec:
     timestamp_type: Literal["CreateTime"] = "CreateTime"
 
     def configs(self) -> dict[str, str]:
-        """What the topic is created with, by Kafka's names."""
+        """Return the settings with which the topic is created, by Kafka's names."""
         given = {
             "cleanup.policy": self.cleanup_policy,
             "max.message.bytes": self.max_message_bytes,
@@ -73,10 +74,10 @@ class TopicSpec:
 
 
 def topic_specs(kafka: KafkaSettings, log_ms: int | None = None) -> tuple[TopicSpec, ...]:
-    """The specs of the five topics under the prefix, in the order of `Topics.all()`.
+    """Return the specs of the five topics under the prefix, in the order of `Topics.all()`.
 
-    `log_ms` is how far back `long-term` must reach where checkpoints hold the older events (`CheckpointsSettings`).
-    Where `kafka.long_term_retention_ms` is not for ever, it is the minimum instead.
+    `log_ms` is how far back `long-term` must reach if checkpoints hold the older events (`CheckpointsSettings`). If
+    `kafka.long_term_retention_ms` is not for ever, that is the minimum instead.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
 
@@ -95,7 +96,7 @@ def topic_specs(kafka: KafkaSettings, log_ms: int | None = None) -> tuple[TopicS
 
 
 def changelog_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
-    """Those of the tables' changelogs, in the order of `TABLES`."""
+    """Return the specs of the tables' changelogs, in the order of `TABLES`."""
     return tuple(
         TopicSpec(
             changelog_of(kafka.group_id, table),
@@ -115,7 +116,7 @@ def changelog_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
 
 
 def tokens_spec(kafka: KafkaSettings) -> TopicSpec:
-    """That of the tokens' topic: one partition, which every worker reads whole."""
+    """Return the spec of the tokens' topic: one partition, which every worker reads whole."""
     return TopicSpec(
         kafka.topic_prefix + TOKENS,
         1,
@@ -127,5 +128,5 @@ def tokens_spec(kafka: KafkaSettings) -> TopicSpec:
 
 
 def _min_insync(replication: int) -> int | None:
-    """Two where there are three: one may be away, and one that falls takes nothing along. Else the cluster's."""
+    """Two of three replicas: one may be away, and losing another loses no record. Else the cluster's default."""
     return 2 if replication >= 3 else None

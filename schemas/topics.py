@@ -1,4 +1,4 @@
-"""Topic names, keys and partitions; what each topic must be is in `topic_specs`."""
+"""Topic names, keys and partitions; their configuration is in `topic_specs`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG_TERM = "long-term"
 TRANSITIONS = "transitions"
 SUMMARY_REQUESTS = "summary-requests"
 DEAD_LETTERS = "dead-letters"
-#: Who may ask for what; there where `access.tokens` is set, and no part of the pipeline.
+#: Tokens. The topic exists if `access.tokens` is set, and is no part of the pipeline.
 TOKENS = "tokens"
 
 #: The short-term tables. Each has a changelog, which is named for the consumer group.
@@ -23,18 +23,19 @@ NOTES = "notes"
 PENDING_SUMMARIES = "pending-summaries"
 TABLES: Final = (SESSIONS, EXCHANGES, NOTES, PENDING_SUMMARIES)
 
-#: Of a Kafka record.
+#: Headers of a Kafka record.
 Headers = Sequence[tuple[str, bytes]]
 
-#: Set on a record that was produced again with its right key; never produced a third time.
+#: Set on a record that was produced again with its right key; it is never produced a third time.
 REROUTED_HEADER = "siltstone.rerouted"
-#: Of a promotion's record: the Kafka timestamp (epoch ms, decimal digits) of the message that closed its exchange, or
+#: On a promotion's record: the Kafka timestamp (epoch ms, decimal digits) of the message that closed its exchange, or
 #: of another record that caused the decision. No decision depends on it; the worker measures the age of promotions.
 CLOSED_AT_HEADER = "closed.at"
-#: Of a promotion's record: who said it, a JSON list, where the event does not say it itself and it is not what it
-#: usually is. Beside the value, which has what was decided and nothing else.
+#: On a promotion's record: its sources, a JSON list, if they are not the usual ones and the event does not name them.
+#: They are a header because the value has only what was decided.
 SOURCES_HEADER = "siltstone.sources"
-#: Of `conversations`: who has produced it, a service or a device. How far its clock is off is measured.
+#: On a record of `conversations`: its producer, a service or a device. The worker measures each producer's clock
+#: error.
 PRODUCER_HEADER = "producer"
 
 
@@ -68,7 +69,7 @@ class Topics:
 
 
 def changelog_of(group_id: str, table: str) -> str:
-    """The topic that keeps a table's rows.
+    """Return the changelog topic of a table.
 
     >>> changelog_of("siltstone", SESSIONS)
     'siltstone-sessions-changelog'
@@ -77,23 +78,23 @@ def changelog_of(group_id: str, table: str) -> str:
 
 
 def key_of(user_id: str) -> bytes:
-    """A keyed topic's record key: the raw UTF-8 of the user's id."""
+    """Return the record key in a keyed topic: the raw UTF-8 of the user's id."""
     return user_id.encode()
 
 
 @lru_cache(maxsize=65_536)
 def partition_of(user_id: str, partitions: int) -> int:
-    """The partition that Kafka's default partitioner gives to this user.
+    """Return the user's partition, as Kafka's default partitioner computes it.
 
-    Kafka's murmur2 (seed 0x9747b28c) of the key, made positive, modulo the number of partitions: the same
-    as the Java client, librdkafka's `murmur2_random` and aiokafka.
+    Kafka's murmur2 (seed 0x9747b28c) of the key, made positive, modulo the number of partitions: the same as the Java
+    client, librdkafka's `murmur2_random` and aiokafka.
     """
     return (_murmur2(key_of(user_id)) & 0x7FFFFFFF) % partitions
 
 
 @lru_cache(maxsize=65_536)
 def route_of(user_id: str, partitions: int) -> tuple[bytes, int]:
-    """The key and the partition of every record of this user, in a keyed topic."""
+    """Return the key and the partition of all records of this user, in a keyed topic."""
     return key_of(user_id), partition_of(user_id, partitions)
 
 

@@ -1,4 +1,4 @@
-"""One worker, put together from its parts: nothing else."""
+"""Assembly of one worker from its parts, and nothing else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Siltstone:
 
     worker = Siltstone(settings)
     await worker.start()
-    await worker.stopped()        # raises what stopped it, if it did not stop by itself
+    await worker.stopped()        # raises the error that stopped it, if there was one
     await worker.stop()
     """
 
@@ -114,14 +114,14 @@ class Siltstone:
     async def start(self, *, patient: bool = False) -> None:
         """Start, and return when partitions are assigned and tables are recovered.
 
-        A patient worker waits for its broker, and says so where it is asked for its health; not for one that refuses
-        it. Raises `BrokerUnavailable`, `DataDirError`, `SettingsError` or what else keeps the worker from working;
-        what had begun by then is ended by `stop`.
+        A patient worker waits for a broker that does not answer, and its health says so; it does not wait for one
+        that refuses it. Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`, or another error that prevents
+        the start; then call `stop` to end the parts that have started.
         """
         make_private(self.settings.data_dir)
         for warning in self._plan.warnings:
             log.warning("%s", warning)
-        faust, parts = self._faust, self._parts  # a stop goes through them from the last to the first
+        faust, parts = self._faust, self._parts  # `stop` closes them in reverse order
         parts.push_async_callback(self.context.spans.close)
         parts.push_async_callback(faust.leave)
         parts.push_async_callback(leave_all_but, (), self.context.stores)
@@ -152,9 +152,9 @@ class Siltstone:
         parts.push_async_callback(self.service.checkpoints.close)
 
     async def stopped(self) -> None:
-        """Wait until the worker stops; raises what stopped it."""
+        """Wait until the worker stops. Raises the error that stopped it."""
         await self._faust.stopped()
 
     async def stop(self) -> None:
-        """Commit what is done, close the shards, end; what fails is raised, and skips nothing."""
+        """Commit the processed records, close the shards and end. An error is raised, but no part is skipped."""
         await self._parts.aclose()

@@ -1,4 +1,4 @@
-"""What a memory can be asked and told, whichever way in: the use cases, over stores, an event log and a clock."""
+"""`MemoryService`: the use cases behind every entry point, over stores, an event log and a clock."""
 
 from __future__ import annotations
 
@@ -67,42 +67,42 @@ NOT_HERE = "its partition is on another worker, or moving; ask again"
 
 
 class Health(Protocol):
-    """How the worker is in which the service is."""
+    """Health of the worker that the service runs in."""
 
     @property
     def recovered(self) -> bool:
-        """Whether the windows are back."""
+        """True if the windows have been recovered."""
 
     @property
     def refusal(self) -> str:
-        """Why the broker lets us not in any more; empty where it does, or is not there."""
+        """Why the broker refuses the worker now; empty if it does not, or cannot be reached."""
 
     @property
     def url(self) -> str:
-        """Where other workers reach this one."""
+        """The URL at which other workers reach this one."""
 
     def not_ready(self) -> list[str]:
         """Why the worker is not ready; empty when it is."""
 
     def warnings(self) -> list[str]:
-        """What is amiss, though the worker works."""
+        """Problems that do not stop the worker."""
 
     def behind(self) -> list[Behind]:
-        """What is not back yet, by partition, how far it is, and how long it will take."""
+        """The parts of partitions that are still being recovered, with progress and time left."""
 
     def lag(self) -> dict[str, int]:
-        """Records that are not committed, by topic."""
+        """The number of uncommitted records, by topic."""
 
 
 class WindowExchange(NamedTuple):
-    """An exchange of a session's window, and whether it can still go on."""
+    """An exchange of a session's window, and whether it is still open."""
 
     exchange: Exchange
     open: bool
 
 
 class OfSource(NamedTuple):
-    """Ids of what one source had a part in; `exchanges` are those of windows that are no memories."""
+    """The ids that one source contributed to; `exchanges` are in windows, and are not memories."""
 
     memories: list[uuid.UUID]
     exchanges: list[uuid.UUID]
@@ -111,7 +111,7 @@ class OfSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an assistant needs before it answers."""
+    """The context that an assistant needs before it answers."""
 
     exchanges: list[WindowExchange]
     notes: list[Note]
@@ -121,7 +121,7 @@ class Context:
 
 
 class MemoryService:
-    """For this worker's users; what is asked about others raises `ShardNotHere`."""
+    """The use cases for this worker's users. Raises `ShardNotHere` for users of other workers."""
 
     def __init__(
         self,
@@ -156,10 +156,10 @@ class MemoryService:
         self._effects, self.spans = effects, spans
         self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
 
-    # Whose users these are
+    # Ownership of users
 
     def partition_here(self, user_id: str) -> int:
-        """The user's partition. Raises `ShardNotHere` where it is not this worker's, or not recovered yet."""
+        """Return the user's partition. Raises `ShardNotHere` if it is not this worker's, or not recovered yet."""
         partition = self._assigned(user_id)
         if not self.health.recovered:
             self._say_what_comes_back(user_id)
@@ -177,7 +177,7 @@ class MemoryService:
         return partition
 
     def _say_what_comes_back(self, user_id: str, cause: Exception | None = None) -> None:
-        """Raise `ShardComingBack` where the user's partition is on its way back."""
+        """Raise `ShardComingBack` if the user's partition is still being recovered."""
         partition = self._partition_of(user_id)
         if behind := self.shards.coming_back.of(partition):
             what = "; ".join(one.what() for one in behind)
@@ -185,9 +185,9 @@ class MemoryService:
             raise ShardComingBack(partition, f"it is coming back: {what}; ask again", left) from cause
 
     async def readable(self, user_id: str, partial: bool) -> Sequence[Behind]:
-        """Wait for all that the user's partition should hold; where it may be partial, for its shard alone.
+        """Wait until the user's partition has caught up; if `partial`, only until its shard is open.
 
-        What of it is not there then: nothing, unless it may be partial.
+        Return the parts that are still being recovered: none unless `partial`.
         """
         if not partial:
             await self.caught_up(user_id)
@@ -195,11 +195,11 @@ class MemoryService:
         partition = self._assigned(user_id)
         await self.shards.position(partition)
         if behind := self.shards.coming_back.of(partition):
-            self.clock.observe(await self.shards.call(partition, Shard.newest_event))  # else it is not told before
+            self.clock.observe(await self.shards.call(partition, Shard.newest_event))  # as after catching up
         return behind
 
     async def caught_up(self, user_id: str) -> int:
-        """The user's partition, when its shard is open and holds all that it should."""
+        """Wait until the user's shard is open and has caught up with the log. Return its partition."""
         partition = self.partition_here(user_id)
         await self._long_term.caught_up(partition)
         return partition
@@ -207,9 +207,9 @@ class MemoryService:
     async def ask(
         self, user_id: str, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """`method(shard, …)` of the user's shard, once it has caught up.
+        """Return `method(shard, …)` of the user's shard, once it has caught up.
 
-        Raises `ShardComingBack` where that is long, and `TimeoutError` where the shard is busy.
+        Raises `ShardComingBack` if that takes too long, and `TimeoutError` if the shard is busy.
         """
         return (await self.ask_partly(False, user_id, method, *args, **kwargs))[0]
 
@@ -221,7 +221,7 @@ class MemoryService:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> tuple[T, Sequence[Behind]]:
-        """The same, and what is not back yet; where it may be `partial`, of what is there already."""
+        """Like `ask`; return also the parts that are still being recovered. If `partial`, do not wait for them."""
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 behind = await self.readable(user_id, partial)
@@ -233,10 +233,10 @@ class MemoryService:
 
     @asynccontextmanager
     async def own_shards(self) -> AsyncIterator[None]:
-        """Ask this worker's shards, bounded in time. Raises `NotReady` while it is not known which shards these are.
+        """Limit the time of calls to this worker's shards. Raises `NotReady` while the assignment is not known.
 
-        It is also raised if a shard moves meanwhile: the answer would cover an unknown set of shards, because another
-        worker answers for its own only.
+        It is also raised if a shard moves meanwhile: the answer would cover an unknown set of shards, because each
+        worker answers only for its own.
         """
         if not self.health.recovered:
             raise NotReady(f"{'; '.join(self.health.not_ready())}; ask again")
@@ -246,15 +246,15 @@ class MemoryService:
         except ShardNotHere as exc:
             raise NotReady(f"partitions are moving ({exc}); ask again") from exc
 
-    # What is told
+    # Writes
 
     async def applied(
         self, user_id: str, seconds: float | None, write: Callable[[], Awaitable[Sequence[Place]]]
     ) -> tuple[Sequence[Place], bool | None]:
-        """The places that `write` returns, and whether they can be read within `seconds`; None: it does not wait.
+        """Return the places of `write`, and whether they can be read within `seconds` (None: do not wait).
 
-        Whether the caller may wait is checked before anything is written: raises `ShardNotHere`, and `NotReady` if
-        too many callers wait. Written records are not taken back: False as well if their partition moves meanwhile.
+        Check first whether the caller may wait: raises `ShardNotHere`, and `NotReady` if too many callers wait.
+        Written records are not taken back: the result is also False if their partition moves meanwhile.
         """
         if seconds is None:
             return await write(), None
@@ -267,10 +267,10 @@ class MemoryService:
                 return places, False
 
     async def has_reached(self, places: Sequence[Place], seconds: float, user_id: str | None = None) -> None:
-        """Wait until what lies there can be read here; of a user, where one is given.
+        """Wait until the records at these places can be read here. With `user_id`, they must be that user's.
 
-        Raises `ConsistencyTokenError` where it is of another log or user, `NotReady` where it takes longer, and
-        `ShardNotHere` where its partition is another worker's, or moves.
+        Raises `ConsistencyTokenError` if a place is of another log or user, `NotReady` if it takes longer, and
+        `ShardNotHere` if another worker owns the partition, or it moves.
         """
         keyed = {self.topics.conversations, self.topics.long_term, self.topics.summary_requests}
         partitions = self.settings.kafka.partitions
@@ -295,14 +295,14 @@ class MemoryService:
         return place
 
     async def add_messages(self, messages: Sequence[tuple[str, bytes]]) -> list[Place]:
-        """Several, each with its user, in their order. Raises as `write` does; then some may be in the log."""
+        """Produce messages, each with its user id, in order. Raises as `write` does; then some may be in the log."""
         return await self._produce(self.topics.conversations, *messages)
 
     async def write(self, event: LongTermEvent) -> Place:
-        """Into the log; it takes effect within moments.
+        """Append the event to the log; it takes effect within moments.
 
-        Raises `BrokerUnavailable` before a broker was found, `NotAllowed`, and `NotReady` with the cause where the
-        broker lets us not in any more.
+        Raises `BrokerUnavailable` before a broker was found, `NotAllowed`, `NotReady` with the reason if the broker
+        refuses the worker now, and `TimeoutError` if it does not answer.
         """
         value = event.model_dump_json(exclude_none=True).encode()
         with self.spans.writing(self._partition_of(event.user_id), event):
@@ -310,7 +310,7 @@ class MemoryService:
         return place
 
     async def write_all(self, events: Sequence[LongTermEvent]) -> list[Place]:
-        """Several of one user, in their order and in one go. Raises as `write` does; then some may be in the log."""
+        """Append events of one user together, in order. Raises as `write` does; then some may be in the log."""
         records = [(one.user_id, one.model_dump_json(exclude_none=True).encode()) for one in events]
         with ExitStack() as spans:
             for one in events:
@@ -318,15 +318,15 @@ class MemoryService:
             return await self._produce(self.topics.long_term, *records)
 
     async def request_summary(self, request: SummaryRequest) -> Place:
-        """Raises as `write` does."""
+        """Produce the request. Raises as `write` does."""
         value = request.model_dump_json().encode()
         (place,) = await self._produce(self.topics.summary_requests, (request.user_id, value))
         return place
 
     async def produce_again(self, topic: str, user_id: str, value: bytes, seconds: float) -> tuple[Place, bool]:
-        """What was a dead letter, mended; and whether its effect is there within so many seconds.
+        """Produce a mended dead letter. Return its place, and whether it can be read within `seconds`.
 
-        False as well where the partition is another worker's. Raises as `write` does.
+        The latter is also False if another worker owns the partition. Raises as `write` does.
         """
         (place,) = await self._produce(topic, (user_id, value))
         try:
@@ -336,7 +336,7 @@ class MemoryService:
             return place, False
 
     async def _produce(self, topic: str, *records: tuple[str, bytes]) -> list[Place]:
-        """Each record with its user, in their order."""
+        """Produce records of (user id, value) in order, and wait until the broker has acknowledged all."""
         if not self._event_log.connected:
             raise BrokerUnavailable(self.settings.kafka.bootstrap_servers)
         try:
@@ -351,12 +351,12 @@ class MemoryService:
             raise
         return [Place(record.topic, record.partition, record.offset) for record in taken]
 
-    # What is asked
+    # Queries
 
     async def search(self, query: Query, partial: bool = False) -> Hits:
-        """What answers the query, most relevant first: memories, and what windows hold that is none.
+        """Return the hits, most relevant first: memories, and exchanges of windows that are not memories.
 
-        Where it may be `partial`, of what is there already; windows that are being read back are left out.
+        If `partial`, search what has been recovered; windows that are still being recovered are left out.
         """
         with self.spans.searching(self._partition_of(query.user_id), query.text) as found:
             try:
@@ -373,7 +373,7 @@ class MemoryService:
             return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
-        """The user's archived memories that answer, most relevant first; it counts as no access."""
+        """Return the user's archived memories that match, most relevant first. This is not an access."""
         with self.spans.searching(self._partition_of(user_id), text) as found:
             try:
                 async with asyncio.timeout(WAIT_SECONDS):
@@ -395,11 +395,11 @@ class MemoryService:
         short_term: bool = True,
         partial: bool = False,
     ) -> Context:
-        """Newest exchanges, notes, top memories, one prompt text. Where nothing is `asked`: what was said last.
+        """Return the newest exchanges, notes, top memories and one prompt text.
 
-        With `short_term`, what all of the user's windows hold is looked through for answers as well, but for the
-        exchanges that are shown anyway. Where it may be `partial`, it is of what is there already: without exchanges
-        and notes while windows are being read back.
+        If `asked` is empty, search for the user's last message. With `short_term`, also search all of the user's
+        windows, except the exchanges that are shown anyway. If `partial`, use what has been recovered: no exchanges
+        and no notes while windows are being recovered.
         """
         wanted, away = self.settings.long_term.context_memories, partial and not self.health.recovered
         shown = [] if away else self.window(user_id, session_id, limit)
@@ -412,7 +412,7 @@ class MemoryService:
             found = await self.search(query, partial)
             hits, behind = found, found.behind or behind
             if not away:
-                shown = self.window(user_id, session_id, limit)  # what was forgotten meanwhile is not shown
+                shown = self.window(user_id, session_id, limit)  # some may have been forgotten meanwhile
         notes = [] if away else self.notes(user_id, session_id)
         beside = _shown_window(session_id, shown)
         hits = [h for h in hits if h.state != SHORT_TERM or not beside.shows(h.session_id, h.message_ids)]
@@ -421,7 +421,7 @@ class MemoryService:
         return Context(shown, notes, hits, prompt_text(lines, known, notes), behind)
 
     def window(self, user_id: str, session_id: str, limit: int | None) -> list[WindowExchange]:
-        """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
+        """Return the newest unexpired exchanges of a session's window, oldest first."""
         partition, memory = self.partition_here(user_id), self.settings.memory
         session = self.windows.session(partition, user_id, session_id)
         exchanges = self.windows.whole_window(partition, session)
@@ -429,17 +429,17 @@ class MemoryService:
         return [WindowExchange(one, one.seq == session.next) for one in newest]
 
     def notes(self, user_id: str, session_id: str) -> list[Note]:
-        """What the session has to remember now, oldest first; expired notes are left out."""
+        """Return the session's unexpired notes, oldest first."""
         partition, now = self.partition_here(user_id), self.clock.now()
         return [n for n in self.windows.notes.of_session(partition, user_id, session_id) if n.expires_at > now]
 
     def notes_of(self, user_id: str) -> list[Note]:
-        """The same of all of the user's sessions."""
+        """Return the unexpired notes of all of the user's sessions."""
         partition, now = self.partition_here(user_id), self.clock.now()
         return [note for note in self.windows.notes.of_user(partition, user_id) if note.expires_at > now]
 
     def window_of(self, user_id: str) -> list[tuple[str, Exchange]]:
-        """What all of the user's windows hold, newest first, each with its session; expired ones never appear."""
+        """Return the unexpired exchanges of all of the user's windows, newest first, each with its session id."""
         since = self.clock.now() - self.settings.memory.ttl_seconds * 1000
         return self.windows.newest_of(self.partition_here(user_id), user_id, since, sys.maxsize)
 
@@ -447,7 +447,7 @@ class MemoryService:
         return self.windows.session(self.partition_here(user_id), user_id, session_id)
 
     async def explain(self, session: Session, limit: int | None) -> list[Explanation]:
-        """What became of a session's exchanges and why, oldest first; the expired ones as well."""
+        """Explain what became of a session's exchanges, oldest first, expired ones included."""
         partition = self.partition_here(session.user_id)
         held = [self.windows.exchange(partition, session, seq) for seq in session.named]
         if session.open:
@@ -465,25 +465,28 @@ class MemoryService:
     # Memories
 
     async def of_user(self, user_id: str) -> tuple[Memory, ...]:
-        """All of the user's, oldest first; expired items are left out."""
+        """Return all of the user's memories, oldest first, without expired items."""
         held, now = await self.ask(user_id, Shard.memories_of, user_id), self.clock.now()
         return tuple(memory for memory in held if not is_expired(memory, now))
 
     async def said_by(self, user_id: str) -> list[Memory]:
-        """What the user's windows hold and is no memory, newest first: each as the memory that it may become."""
-        await self.ask(user_id, Shard.newest_event)  # all that the shard should hold is there then
+        """Return window exchanges that are not memories, newest first, each as the memory that it may become."""
+        await self.ask(user_id, Shard.newest_event)  # wait until the shard has caught up
         async with asyncio.timeout(WAIT_SECONDS):
             return await self.recall.said_by(user_id)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> Memory:
-        """The user's memory of this id, or the one that a near-copy of this id went into.
+        """Return the user's memory with this id, or the memory that a near-copy with this id was merged into.
 
         Raises `MemoryNotFound`.
         """
         return (await self.one_partly(False, user_id, memory_id))[0]
 
     async def one_partly(self, partial: bool, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, Sequence[Behind]]:
-        """The same, and what is not back yet. One that may be among that is not said to be missing."""
+        """Like `one`; return also the parts that are still being recovered.
+
+        Raises `ShardComingBack` instead of `MemoryNotFound` if the memory may be in one of them.
+        """
         found, behind = await self.ask_partly(partial, user_id, Shard.memory_of, user_id, memory_id)
         if found is None or is_expired(found, self.clock.now()):
             if behind:
@@ -492,9 +495,9 @@ class MemoryService:
         return found, behind
 
     async def of_source(self, user_id: str, source: str) -> OfSource:
-        """The ids of all that this source had a part in, of the shard and of the windows, expired ones as well.
+        """Return the ids that this source contributed to, in the shard and the windows, expired ones included.
 
-        The windows are read first: what leaves them meanwhile is in the shard then.
+        Read the windows first: an exchange that is promoted meanwhile is then found in the shard.
         """
         partition = self.partition_here(user_id)
         window = self.windows.newest_of(partition, user_id, 0, sys.maxsize)
@@ -515,7 +518,7 @@ class MemoryService:
         return OfSource(memories, exchanges, notes)
 
     async def archived(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
-        """The id of an archived memory, or of the one that a near-copy of this id went into.
+        """Return the id of an archived memory, or of the one that a near-copy with this id was merged into.
 
         Raises `MemoryNotFound`.
         """
@@ -526,7 +529,7 @@ class MemoryService:
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id} in the archive")
 
     async def known(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
-        """The id of a memory, archived or not, or of the one that a near-copy of this id went into.
+        """Return the id of a memory, archived or not, or of the one that a near-copy with this id was merged into.
 
         Raises `MemoryNotFound`.
         """
@@ -541,19 +544,19 @@ class MemoryService:
     # Days
 
     def newest_day(self, user_id: str) -> date:
-        """That of the newest message in the user's windows; today, where they are empty."""
+        """Return the day of the newest message in the user's windows, or today if they are empty."""
         partition = self.partition_here(user_id)
         said = (message.timestamp for _, message in self.windows.said_by(partition, user_id))
         return day_of(max(said, default=self.clock.now() or now_ms()), self.summaries.plan.timezone)
 
     def said_on(self, user_id: str, day: date) -> list[tuple[str, Message]]:
-        """What the user's windows hold of a day: with each message's session, in no particular order."""
+        """Return the messages of a day in the user's windows, each with its session id, in no particular order."""
         return self.windows.said_on(self.partition_here(user_id), user_id, day, self.summaries.plan.timezone)
 
-    # The whole of the worker
+    # The whole worker
 
     async def moment(self) -> int:
-        """The lifecycle's now (epoch ms), the shards' newest event among it."""
+        """Return the lifecycle's now (epoch ms); before an event clock has started, the shards' newest event."""
         return await self.shards.moment(self.clock)
 
     async def state_counts(self, at: int) -> dict[State, int]:
@@ -565,7 +568,7 @@ class MemoryService:
         return totals
 
     async def snapshot(self) -> Copy:
-        """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
+        """Make the analysts' copy now, and return when it is in place. A backlog of messages goes first."""
         try:
             return await self._analytics.snapshot()
         except ShardNotHere as exc:

@@ -1,1 +1,1 @@
-"""What we keep: the short-term window, and the shards of long-term memory. May import `schemas`."""
+"""Stored state: the short-term windows, and the shards of long-term memory. May import `schemas`."""

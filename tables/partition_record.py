@@ -1,7 +1,7 @@
-"""By how many partitions the users of a data directory are shared out, as its first worker noted it there.
+"""Partition record: the number of partitions of a data directory, noted there by its first worker.
 
-With another number, users would be sent to other shards than those that hold their memories, and a broker that is
-empty or away cannot say so.
+With another number, users would be sent to other shards than those that have their memories, and a broker that is
+empty or away cannot tell.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME: Final = "partitions"
 
 
 def recorded_partitions(data_dir: Path) -> int | None:
-    """None where nothing is noted: no worker has begun there, or an earlier version. Raises `DataDirError`."""
+    """Return the noted number; None if no worker, or an earlier version, has begun there. Raises `DataDirError`."""
     path = data_dir / NAME
     try:
         text = path.read_text(encoding="ascii").strip()
@@ -30,7 +30,7 @@ def recorded_partitions(data_dir: Path) -> int | None:
 
 
 def record_partitions(data_dir: Path, partitions: int) -> None:
-    """Note it, where it is not noted. Raises `DataDirError`."""
+    """Note the number, unless it is noted already. Raises `DataDirError`."""
     if recorded_partitions(data_dir) == partitions:
         return
     try:
@@ -40,7 +40,7 @@ def record_partitions(data_dir: Path, partitions: int) -> None:
 
 
 def other_partitions(data_dir: Path, partitions: int) -> tuple[str, str] | None:
-    """What is wrong with this number, and what to do about it; None where nothing is. Raises `DataDirError`."""
+    """Return what is wrong with this number and how to correct it; None if it is right. Raises `DataDirError`."""
     recorded = recorded_partitions(data_dir)
     if recorded in (None, partitions):
         return None
@@ -49,6 +49,6 @@ def other_partitions(data_dir: Path, partitions: int) -> tuple[str, str] | None:
 
 
 def require_partitions(data_dir: Path, partitions: int) -> None:
-    """Raises `SettingsError` where another number is noted, `DataDirError`."""
+    """Raises `SettingsError` if another number is noted; `DataDirError`."""
     if wrong := other_partitions(data_dir, partitions):
         raise SettingsError([": ".join(wrong)])

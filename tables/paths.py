@@ -1,4 +1,4 @@
-"""Files and folders: their names in SQL, whether they can be written to, and what stays after a power cut."""
+"""Files and folders: quoting in SQL, checks for write access, and syncing to survive a power cut."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from schemas.errors import DataDirError
 
 
 def quoted(path: Path | str) -> str:
-    """What stands between the quotation marks of a SQL literal."""
+    """Return the path for use between the quotation marks of a SQL literal."""
     return str(path).replace("'", "''")
 
 
 def synced(path: Path) -> None:
-    """A file's bytes, or a folder's names, stay after a power cut from now on."""
+    """Sync a file's bytes, or a folder's names, to the disk: they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -24,14 +24,14 @@ def synced(path: Path) -> None:
 
 
 def sync_data(file: int) -> None:
-    """What was written to this open file is on the disk, with as much of its names and times as reading it takes."""
+    """Sync an open file's bytes to the disk, with only the metadata that reading them needs."""
     getattr(os, "fdatasync", os.fsync)(file)
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put a file with this content in the file's place, now and after a power cut. Raises OSError.
+    """Replace the file by one with this content, so that it survives a power cut. Raises OSError.
 
-    Several workers of one data directory may do so at once: each has a draft of its own, and the last one stays.
+    Several workers of one data directory may do so at once: each has its own draft, and the last one stays.
     """
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
     try:
@@ -46,9 +46,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def make_usable(folder: Path, mode: int = 0o777) -> None:
-    """Make the folder with this mode, where it is not there. Raises `DataDirError` where nothing can be written.
+    """Make the folder with this mode, if it is missing. Raises `DataDirError` if it cannot be written to.
 
-    The umask takes rights from the mode, and folders above it that are made have those of the umask alone.
+    The umask restricts the mode; parent folders that are made get their mode from the umask alone.
     """
     try:
         folder.mkdir(mode, parents=True, exist_ok=True)

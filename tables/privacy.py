@@ -1,7 +1,7 @@
 """A data directory is private to its owner: other users of the machine cannot read it.
 
 The folder's own mode shuts them out, regardless of the modes of the files below it. The umask belongs to the whole
-process, so only a command sets it (`streams/doors/cli/process.py`): a Siltstone in another program leaves it alone.
+process, so only a command sets it (`streams/doors/cli/process.py`): Siltstone as a library does not change it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tables.paths import make_usable
 
 log = logging.getLogger(__name__)
 
-#: For a process of its own: no other user can read its files, in any folder.
+#: Umask for a separate process: no other user can read its files, in any folder.
 OWNER_ALONE: Final = 0o077
 
 
 def make_private(folder: Path) -> None:
-    """Make the data directory where it is not there, and shut others out of it.
+    """Make the data directory if it is missing, and remove other users' rights to it.
 
-    A group that was let in stays in: one that has rights where others have none, or whose id new files get (setgid).
-    Raises `DataDirError` where nothing can be written.
+    A group keeps access that it was given on purpose: if it has rights and others have none, or if new files get its
+    id (setgid). Raises `DataDirError` if the directory cannot be written to.
     """
     make_usable(folder, stat.S_IRWXU)
     mode = stat.S_IMODE(folder.stat().st_mode)
@@ -38,9 +38,9 @@ def make_private(folder: Path) -> None:
 
 
 def umask_of(folder: Path) -> int:
-    """The umask with which files are for the data directory's owner, and for a group that was let in.
+    """Return the umask that restricts files to the data directory's owner, and to a group that has access.
 
-    It is the same before `make_private` and after it, and `OWNER_ALONE` where there is no such folder yet.
+    It is the same before `make_private` and after it, and `OWNER_ALONE` if the folder does not exist yet.
     """
     try:
         mode = folder.stat().st_mode
@@ -52,7 +52,7 @@ def umask_of(folder: Path) -> int:
 
 
 def _lets_group_in(mode: int) -> bool:
-    """Rights that come with a usual umask do not count: they were not given on purpose."""
+    """True if the group got its rights on purpose: rights that come with a usual umask do not count."""
     return bool(mode & stat.S_IRWXG) and (not mode & stat.S_IRWXO or bool(mode & stat.S_ISGID))
 
 

@@ -1,7 +1,7 @@
-"""How far the state in a partition's folder is, readable without opening it.
+"""Reached offsets: how far the state in a partition's folder is, readable without opening it.
 
-A worker that joins its group says what is on its disk before any of it is open. It need not be exact: it decides who
-gets a partition, never what is read again.
+A worker that joins its group reports what is on its disk before any of it is open. The offset may be inexact: it
+decides which worker gets a partition, never what is read again.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ CATALOG: Final = "catalog.duckdb"
 
 
 def note_reached(folder: Path, offset: int) -> None:
-    """The state in the folder holds what lies before this offset of `long-term`."""
+    """Note that the state in the folder includes all of `long-term` before this offset."""
     draft = folder / f"{NAME}.draft"
-    with suppress(OSError):  # the folder has gone with its partition, or the disk is full: others say so
+    with suppress(OSError):  # the folder is gone with its partition, or the disk is full, which others report
         draft.write_text(str(offset), encoding="ascii")
         draft.replace(folder / NAME)
 
 
 def reached(folders: Path) -> dict[int, int]:
-    """The offset by partition, of each folder with state in it; 0 where none was noted."""
+    """Return the offset by partition, for each folder with state; 0 if none was noted."""
     found = {}
-    with suppress(OSError):  # there are none yet, or one is just being removed
+    with suppress(OSError):  # no folders yet, or one is being removed
         for folder in folders.iterdir():
             if folder.name.isdecimal() and (folder / CATALOG).exists():
                 found[int(folder.name)] = _offset(folder / NAME)

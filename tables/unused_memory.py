@@ -1,7 +1,7 @@
 """Returns unused memory to the system: allocators keep memory that was needed only for a moment.
 
 A scan of a million rows takes a hundred megabytes for some tenths of a second. Without this, the process would keep
-them for as long as it lives, once for each thread that ever had them.
+them for its lifetime, once for each thread that had them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 def give_back() -> None:
-    """Of Arrow's pool and the C library's heaps. Where the library knows no such call, it does what it can."""
+    """Release Arrow's pool and the C library's free heap, as far as the library can."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # not every Linux has glibc

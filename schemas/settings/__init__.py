@@ -82,7 +82,7 @@ __all__ = [
 
 
 class Settings(BaseSettings):
-    """Everything that can be set. `Settings.load()` is the one way to make it from file and environment."""
+    """All settings. `Settings.load()` is the one way to make them from file and environment."""
 
     model_config = SettingsConfigDict(env_prefix="SILTSTONE_", env_nested_delimiter="__", extra="forbid", frozen=True)
 
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     @field_validator("checkpoints")
     @classmethod
     def _log_reaches_back(cls, checkpoints: CheckpointsSettings, info: ValidationInfo) -> CheckpointsSettings:
-        """A log that is shorter than the checkpoints need would be refused at the start, but not be made longer."""
+        """Reject a shorter log than the checkpoints need: the start would refuse it, but not make it longer."""
         kafka = info.data.get("kafka")
         kept = kafka.long_term_retention_ms if isinstance(kafka, KafkaSettings) else -1
         if checkpoints.log_ms is not None and 0 <= kept < checkpoints.log_ms:
@@ -153,9 +153,9 @@ class Settings(BaseSettings):
         return settings
 
     def rater(self) -> ChatSettings | None:
-        """The model that rates exchanges; None where there is no key: the local estimator rates them.
+        """Return the model that rates exchanges; None without a key: then the local estimator rates them.
 
-        Key and URL go together: those of `memory.scoring`, or without a key there those of `llm`. A
+        Key and URL belong together: those of `memory.scoring`, or without a key there those of `llm`. A
         `memory.scoring.base_url` without a key is therefore not used.
         """
         scoring = self.memory.scoring
@@ -171,11 +171,10 @@ class Settings(BaseSettings):
         )
 
     def embedder(self) -> EmbeddingSettings:
-        """The embedding model; for the backend `openai` with its service's key and URL, every fallback resolved.
+        """Return the embedding model with every fallback resolved; for the backend `openai`, key and URL, too.
 
-        Key and URL go together: those of `embedding`, or those of `llm`. Raises `SettingsError` where there is no
-        key, and where `embedding.base_url` has none beside it: memories would go to another service than the one
-        that is named.
+        Key and URL belong together: those of `embedding`, or those of `llm`. Raises `SettingsError` if there is no
+        key, and if `embedding.base_url` has none beside it: memories would go to another service than the named one.
         """
         embedding = self.embedding
         if embedding.backend != "openai":
@@ -196,7 +195,7 @@ class Settings(BaseSettings):
         return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
 
     def summaries(self) -> SummaryPlan:
-        """How daily summaries are made. Never a mistake: what cannot be used is among its warnings, to be logged."""
+        """Return how daily summaries are made. Never raises: unusable settings become warnings, to be logged."""
         return summary_plan(self.agents, self.llm, self.data_dir, os.environ)
 
 

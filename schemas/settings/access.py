@@ -11,7 +11,7 @@ from schemas.settings.section import Section
 
 
 class AccessSettings(Section):
-    """Without tokens everybody on the machine may ask for everything, and the API binds to loopback only."""
+    """Without tokens, every process on the machine may ask for everything, and the API binds to loopback only."""
 
     tokens: bool = Field(default=False, description="every request names a token (`siltstone token add`)")
     open_probes: bool = Field(
@@ -22,14 +22,14 @@ class AccessSettings(Section):
 
     @model_validator(mode="after")
     def _asked_for(self) -> Self:
-        """Otherwise a provider would be configured, but no request would need one of its tokens."""
+        """Otherwise a provider would be configured, but no request would need its tokens."""
         if self.oidc.issuer and not self.tokens:
             raise ValueError("oidc.issuer: takes access.tokens to be true: without it no request needs a token")
         return self
 
 
 def address_fault(host: str, access: AccessSettings) -> str:
-    """Why the API may not be bound to this address; empty where it may."""
+    """Return why the API may not be bound to this address; empty if it may."""
     if host in LOOPBACK or access.tokens:
         return ""
     return (

@@ -13,7 +13,7 @@ from schemas.settings.section import Section
 
 
 def _name(given: Any) -> Any:
-    """YAML reads some names as numbers, and an empty one as nothing: neither is worth not to start."""
+    """Accept a name that YAML reads as a number, or an empty one that it reads as null: neither stops the start."""
     return "" if given is None else str(given) if isinstance(given, int | float) else given
 
 
@@ -25,22 +25,22 @@ def _known_zone(name: str) -> str:
     return name
 
 
-#: `provider/model`. One that is not of this form is no mistake: `SummaryPlan.warnings` names it.
+#: `provider/model`. Another form is no error: `SummaryPlan.warnings` names it.
 ModelName = Annotated[str, BeforeValidator(_name)]
 
 
 class DefaultsSettings(Section):
-    """What holds for everything that does not say otherwise."""
+    """Defaults for every agent without a setting of its own."""
 
     model: ModelName = Field(default="", description="the main conversation's model")
 
 
-#: Of a summary's titles.
+#: Language of a summary's titles.
 SummaryLanguage = Literal["auto", "zh", "en", "ja", "ko"]
 
 
 class SummarySettings(Section):
-    """Daily summaries, as they are written down. `Settings.summaries` says what comes of them."""
+    """Daily summaries, as they are configured. `Settings.summaries` resolves them."""
 
     enabled: bool = Field(default=True, description="make them by themselves; a request is answered in any case")
     interval: Any = Field(default=10, description="user messages of a session, 0-100; 0: never by count")
@@ -57,7 +57,7 @@ class SummarySettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _of_either_spelling(cls, given: Any) -> Any:
-        """`maxTokens` in a file, beside `MAX_TOKENS` in the environment, which wins."""
+        """Accept `maxTokens` in a file; `MAX_TOKENS` in the environment wins over it."""
         if isinstance(given, dict) and "maxTokens" in given:
             rest = {key: value for key, value in given.items() if key != "maxTokens"}
             return {"max_tokens": given["maxTokens"], **rest}

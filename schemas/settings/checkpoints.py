@@ -9,14 +9,14 @@ from pydantic import Field, field_validator
 
 from schemas.settings.section import Section
 
-#: The stores that there are clients for.
+#: The stores that have clients.
 SCHEMES = ("s3", "gs", "az", "file")
-#: A store may be away for a day before the log must still have what no checkpoint has.
+#: While a store is away, the log must keep what no checkpoint has: for a day.
 STORE_AWAY = timedelta(days=1)
 
 
 class CheckpointsSettings(Section):
-    """Off where there is no `url`: a worker's disk is all that there is beside the log then."""
+    """Off without a `url`: then a partition's state is only on the worker's disk and in the log."""
 
     url: str = Field(default="", description="where they lie: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///…`")
     seconds: Annotated[float, Field(ge=1)] = Field(
@@ -37,15 +37,15 @@ class CheckpointsSettings(Section):
 
     @property
     def erase_seconds(self) -> float:
-        """How often what has to leave within `erase_within` is looked for: thrice in its last third."""
+        """The interval between searches for data that must leave within `erase_within`: three in its last third."""
         return self.erase_within.total_seconds() / 9
 
     @property
     def log_ms(self) -> int | None:
-        """How far back the log `long-term` must reach, in milliseconds; None where there are no checkpoints.
+        """How far back the log `long-term` must reach, in milliseconds; None without checkpoints.
 
-        As far as the oldest of `keep` generations, so that any of them can be taken, and the day on top that a store
-        may be away. Without checkpoints the log alone has everything.
+        It reaches back to the oldest of `keep` generations, so that any of them can be used, plus the day for which a
+        store may be away. Without checkpoints, only the log has everything.
         """
         if not self.url:
             return None

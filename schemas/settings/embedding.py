@@ -14,10 +14,10 @@ OPENAI_EMBEDDINGS = "text-embedding-3-small"
 
 
 class EmbeddingSettings(Section):
-    """Which model turns texts into vectors. `Settings.embedder` says what an empty key means.
+    """The model that turns texts into vectors. `Settings.embedder` says what an empty key means.
 
     `model` is a name, or for `sentence-transformers` also a folder; an empty one is the backend's default. `use` has
-    one model. Key, URL, time-out and dimensions are those of `openai`.
+    one model. Key, URL, time-out and dimensions belong to `openai`.
     """
 
     backend: Literal["use", "sentence-transformers", "openai"] = "use"

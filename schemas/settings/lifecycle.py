@@ -11,7 +11,7 @@ from schemas.settings.section import Days, Percent, Section
 
 
 class WhitelistSettings(Section):
-    """Whose memories, which, and those with which tags (`tags` in their metadata) cleanup leaves alone."""
+    """Memories that cleanup leaves alone: by user, by id, and by tag (`tags` in their metadata)."""
 
     users: tuple[str, ...] = ()
     ids: tuple[uuid.UUID, ...] = ()

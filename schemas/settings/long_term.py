@@ -20,7 +20,7 @@ class SupersedeSettings(Section):
 
 
 class RetentionSettings(Section):
-    """For how long a shard keeps rows that no memory needs; null: for ever. Memories stay, regardless of age."""
+    """How long a shard keeps rows that no memory needs; null: for ever. Memories stay, regardless of age."""
 
     applied_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
         default=7.0, description="for how long an event that is sent again under its id is known, at the least"

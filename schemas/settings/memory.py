@@ -1,4 +1,4 @@
-"""`memory`: the short-term window, promotion out of it, and who rates."""
+"""`memory`: the short-term window, promotion out of it, and the model that rates."""
 
 from __future__ import annotations
 

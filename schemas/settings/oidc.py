@@ -1,4 +1,4 @@
-"""`access.oidc`: an OpenID Connect provider whose tokens are taken beside our own."""
+"""`access.oidc`: an OpenID Connect provider whose tokens are accepted besides our own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def _provider_address(url: str) -> str:
-    """A provider's URL, as it is written: `iss` is compared with it character by character. Empty is none."""
+    """Check a provider's URL, and leave it as it is: `iss` must equal it character by character. Empty: none."""
     try:
         parts = urlsplit(url)
         safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
@@ -35,7 +35,7 @@ Claim = Annotated[str, Field(max_length=256)]
 
 
 class OidcSettings(Section):
-    """Without an issuer no such tokens are taken. What a claim is: docs/run.md says it with examples."""
+    """Without an issuer, only our own tokens are accepted. docs/run.md explains the claims with examples."""
 
     issuer: ProviderUrl = Field(default="", description="as the tokens' `iss` has it, to the last slash")
     audience: str = Field(default="", description="what the tokens' `aud` must name: this API's name at the provider")
@@ -51,7 +51,7 @@ class OidcSettings(Section):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        """A token that the issuer made for another API must not be valid here."""
+        """Reject a missing audience: a token that the issuer made for another API must not be valid here."""
         if self.issuer and not self.audience:
             raise ValueError(
                 "audience: name this API as the tokens' aud does; any token of the issuer would do otherwise"

@@ -1,4 +1,4 @@
-"""`analytics` and `http`: where others look; `dev`: what a machine alone has beside them."""
+"""`analytics` and `http`: what a worker offers to others; `dev`: the broker of `siltstone dev`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from schemas.settings.section import Section
 from schemas.settings.services import BaseUrl
 
-#: Without a port: what is in front of the worker decides on that.
+#: Without a port: a proxy in front of the worker decides on that.
 HostName = Annotated[
     str, Field(pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)$")
 ]
@@ -24,7 +24,7 @@ class AnalyticsSettings(Section):
 
 
 class HttpSettings(Section):
-    """The worker's API. Another address than loopback takes tokens (`access.tokens`)."""
+    """The worker's API. An address other than loopback needs tokens (`access.tokens`)."""
 
     mcp: bool = Field(default=True, description="serve MCP at `/mcp` as well")
     dashboard: bool = Field(default=True, description="serve the dashboard at `/ui` as well")
@@ -41,7 +41,7 @@ class HttpSettings(Section):
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """By which other workers ask for this one."""
+        """The host names by which other workers address this one."""
         advertised = urlsplit(self.advertised_url).hostname
         return (self.host, advertised) if advertised else (self.host,)
 

@@ -1,4 +1,4 @@
-"""What every section of the settings is."""
+"""The base class of all sections of the settings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ Days = Annotated[float, Field(ge=0, le=36_500)]
 
 
 class Section(BaseModel):
-    """Frozen, and a key that it does not know is a mistake."""
+    """Frozen; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,4 +1,4 @@
-"""`llm`, and what every OpenAI-compatible service is set by."""
+"""`llm`, and the settings that every OpenAI-compatible service has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROVIDER = "[A-Za-z0-9_-]+"
 
 
 def _web_address(url: str) -> str:
-    """A base URL, or empty. Its text is in no error: keys get pasted into the wrong line."""
+    """Check a base URL, which may be empty. No error quotes it: keys get pasted into the wrong line."""
     url = url.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -37,7 +37,7 @@ def _web_address(url: str) -> str:
 
 
 def _header_value(secret: SecretStr) -> SecretStr:
-    """A key without the line end that a file brings along. What no header can hold, HTTP packages would log."""
+    """Return a key without the line end that a file adds. HTTP packages would log a key that no header can hold."""
     key = secret.get_secret_value().strip()
     if not (key.isascii() and key.isprintable()):
         raise ValueError("may hold printable ASCII only")
@@ -52,9 +52,9 @@ ContextTokens = Annotated[int, Field(ge=4_096, le=100_000_000, description="what
 
 
 class ProviderSettings(Section):
-    """The OpenAI-compatible service of the models that are named `<provider>/…`.
+    """The OpenAI-compatible service of the models named `<provider>/…`.
 
-    Key and URL go together. With neither, only the model's limit is set, and the service is that of `llm`.
+    Key and URL belong together. With neither, only the model's limit is set, and the service is that of `llm`.
     """
 
     api_key: ApiKey = SecretStr("")
@@ -63,10 +63,10 @@ class ProviderSettings(Section):
 
 
 class LlmSettings(Section):
-    """The OpenAI-compatible service for everything that has none of its own.
+    """The OpenAI-compatible service for every model that has none of its own.
 
-    Without a key, OPENAI_API_KEY and OPENAI_BASE_URL take the place of key and URL. Both or neither: a key is
-    never sent to another service's URL.
+    Without a key, OPENAI_API_KEY and OPENAI_BASE_URL replace key and URL. Both or neither: a key is never sent to
+    another service's URL.
     """
 
     api_key: ApiKey = SecretStr("")
@@ -97,7 +97,7 @@ def _is_empty(key: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """A chat model and how it is asked, with every fallback resolved."""
+    """A chat model and how to call it, with every fallback resolved."""
 
     api_key: SecretStr
     base_url: str
@@ -106,5 +106,5 @@ class ChatSettings:
     timeout_seconds: float
 
 
-#: Those of the model that rates exchanges.
+#: The model that rates exchanges.
 RaterSettings = ChatSettings

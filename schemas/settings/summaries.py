@@ -1,4 +1,4 @@
-"""How daily summaries are made: settings and environment with every fallback resolved, and what could not be used."""
+"""How daily summaries are made: settings and environment with every fallback resolved, and what was not usable."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from schemas.settings.services import OPENAI_URL, PROVIDER, ChatSettings, LlmSet
 MODEL_VARIABLE = "NANOBOT_SUMMARY_MODEL"
 INTERVAL_VARIABLE = "NANOBOT_SUMMARY_INTERVAL"
 AUTO_VARIABLE = "NANOBOT_AUTO_SUMMARY"
-#: What the environment may hold besides SILTSTONE_….
+#: Variables of the environment besides SILTSTONE_….
 SUMMARY_VARIABLES = (MODEL_VARIABLE, INTERVAL_VARIABLE, AUTO_VARIABLE)
 
 DEFAULT_INTERVAL, LONGEST_INTERVAL = 10, 100
-#: Assumed for a model whose context size is not configured: hardly any model still has less.
+#: Assumed if a model's context size is not configured: hardly any model has less.
 DEFAULT_CONTEXT_TOKENS = 8_192
 OPENAI = "openai"
 
@@ -31,7 +31,7 @@ _MODEL = re.compile(rf"({PROVIDER})/([^\s/](?:\S*[^\s/])?)")
 
 @dataclass(frozen=True, slots=True)
 class SettingWarning:
-    """A setting that is not used, and what to do about it. It quotes none: keys get pasted into the wrong line."""
+    """A setting that is not used, and how to correct it. It quotes no value: keys get pasted into the wrong line."""
 
     what: str
     todo: str
@@ -44,9 +44,9 @@ class SettingWarning:
 class SummaryPlan:
     """How daily summaries are made.
 
-    `model` is None where they are extractive. `automatic`: by count and at day end; where not, requests are answered
-    all the same. `interval` is in user messages, 0: never by count. `fallback_dir` is None where there is no second
-    place. Log the `warnings` at start.
+    `model` is None if they are extractive. `automatic`: by count and at day end; if false, requests are still
+    answered. `interval` is in user messages, 0: never by count. `fallback_dir` is None if there is no second place.
+    Log the `warnings` at start.
     """
 
     model: ChatSettings | None
@@ -72,7 +72,7 @@ class _Named(NamedTuple):
 def summary_plan(
     agents: AgentsSettings, llm: LlmSettings, data_dir: Path, environment: Mapping[str, str]
 ) -> SummaryPlan:
-    """What settings and environment come to."""
+    """Resolve settings and environment."""
     summary = agents.summary
     named, misnamed = _model(agents, environment)
     provider = llm.providers.get(named.provider, ProviderSettings()) if named else ProviderSettings()
@@ -98,7 +98,7 @@ def summary_plan(
 
 
 def _model(agents: AgentsSettings, environment: Mapping[str, str]) -> tuple[_Named | None, list[SettingWarning]]:
-    """The first usable one of environment, summaries and main conversation; every other that is set is warned of."""
+    """Return the first usable model of environment, summaries and main conversation; warn of each unusable one."""
     usable, warnings = [], []
     for key, given in (
         (MODEL_VARIABLE, environment.get(MODEL_VARIABLE, "")),
@@ -118,9 +118,10 @@ def _model(agents: AgentsSettings, environment: Mapping[str, str]) -> tuple[_Nam
 def _asked(
     named: _Named, provider: ProviderSettings, llm: LlmSettings, summary: SummarySettings
 ) -> tuple[ChatSettings | None, SettingWarning | None]:
-    """The model at the provider's own service, or at that of `llm`. A key goes to the URL beside it alone.
+    """Return the model at the provider's own service, or at that of `llm`. A key goes only to the URL beside it.
 
-    The one of `llm` is for OpenAI's models, and where it has a URL for every other: without one, its key is OpenAI's.
+    The service of `llm` is for OpenAI's models; it serves other models only if it has a URL: without one, its key is
+    OpenAI's.
     """
     key = f"llm.providers.{named.provider}"
     service: ProviderSettings | LlmSettings
@@ -172,11 +173,11 @@ def _interval(summary: SummarySettings, environment: Mapping[str, str]) -> tuple
 
 
 def _fallback(given: Path | None, data_dir: Path) -> tuple[Path | None, SettingWarning | None]:
-    """The second place for summaries that cannot be written to the data directory.
+    """Return the second place for summaries that cannot be written to the data directory.
 
     By default it is in the home directory: beside the data directory the same disk would be full and the same rights
-    would be missing, and a temporary directory is emptied. Every data directory has its own: users of one are not
-    those of another, though they may have the same ids.
+    would be missing, and a temporary directory is emptied. Every data directory has its own: users of two directories
+    may have the same ids, but are different people.
     """
     absolute = data_dir.absolute()
     digest = hashlib.sha256(str(absolute).encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -11,7 +11,7 @@ from schemas.settings.services import BaseUrl
 
 
 def pairs(headers: str) -> dict[str, str]:
-    """`name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS has it. Raises `ValueError`, without the text."""
+    """Parse `name=value,name=value`, as in OTEL_EXPORTER_OTLP_HEADERS. Raises `ValueError`, without the text."""
     found = {}
     for pair in filter(None, (pair.strip() for pair in headers.split(","))):
         name, equals, value = (part.strip() for part in pair.partition("="))
@@ -27,7 +27,7 @@ def _readable(headers: SecretStr) -> SecretStr:
 
 
 class TelemetrySettings(Section):
-    """Without `enabled` no span is made. What is not set here is as the OTEL_… variables say."""
+    """Without `enabled` no span is made. Settings that are not given here come from the OTEL_… variables."""
 
     enabled: bool = Field(default=False, description="make spans and send them by OTLP/HTTP; needs the extra `otel`")
     endpoint: BaseUrl = Field(default="", description="the collector's base URL; spans go to `/v1/traces` below it")

@@ -1,1 +1,1 @@
-"""Who may ask for what: the same rule for every way in."""
+"""Authentication and authorization: the same rule for every entry point."""

@@ -13,18 +13,18 @@ from streams.access.known_tokens import REFUSED, KnownTokens
 if TYPE_CHECKING:
     from streams.access.oidc import OidcTokens
 
-#: A longer secret is not looked at: characters.
+#: A longer secret is refused without a check, in characters.
 LONGEST_SECRET: Final = 8192
 
 
 class Admission:
-    """Asked before each request. An HTTP request brings its secret in a header; `principal` is for other ways in."""
+    """Authenticates each request. An HTTP request has its secret in a header; other entry points call `principal`."""
 
     def __init__(self, tokens: KnownTokens, oidc: OidcTokens | None = None) -> None:
         self._tokens, self._oidc = tokens, oidc
 
     async def asking(self, headers: Iterable[tuple[bytes, bytes]]) -> Principal:
-        """Whose request it is that has these headers (ASGI's). Raises `TokenRefused` and `NotReady`."""
+        """The principal of a request with these (ASGI) headers. Raises `TokenRefused` and `NotReady`."""
         return await self.principal(bearer(headers))
 
     async def principal(self, secret: str) -> Principal:
@@ -40,9 +40,9 @@ class Admission:
 
 
 def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """The secret in `Authorization: Bearer …`, or `Token …`, as mem0's clients say it.
+    """The secret in `Authorization: Bearer …`, or in `Token …`, which mem0's clients send.
 
-    Raises `TokenRefused` where there is none, or more than one.
+    Raises `TokenRefused` if there is none, or more than one.
     """
     given = [value for name, value in headers if name == b"authorization"]
     kind, _, secret = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")

@@ -1,4 +1,4 @@
-"""The one rule that stands before every way in: HTTP, forwarding between workers, and what else is to come."""
+"""The authorization rule of every entry point: HTTP, forwarding between workers, and any later one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.tokens import EVERYBODY, Scope
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks. `users` are those whose memories it may have to do with; None: everybody's."""
+    """The caller of a request. `users` are the users whose memories it may access; None means all users."""
 
     name: str
     users: frozenset[str] | None
@@ -21,17 +21,17 @@ class Principal:
 
     @classmethod
     def of(cls, name: str, users: Collection[str], scopes: Collection[Scope]) -> Self:
-        """Of what a token or a claim grants; `*` among the users is everybody."""
+        """Build from the grants of a token or of claims; `*` among the users means all users."""
         return cls(name, None if EVERYBODY in users else frozenset(users), frozenset(scopes))
 
     @property
     def sources(self) -> list[str]:
-        """As whose what comes by it is recorded."""
+        """The source that is recorded for what this principal writes."""
         return [f"{TOKEN}{self.name}"]
 
     @property
     def only_user(self) -> str | None:
-        """The user that is meant where none is named; None where that cannot be said."""
+        """The user of a request that names none; None unless the principal has exactly one user."""
         if self.users is None or len(self.users) != 1:
             return None
         (user,) = self.users
@@ -51,12 +51,12 @@ def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
 
 
 def require_any(principal: Principal) -> None:
-    """Of what concerns no user and has no scope of its own. Raises `ScopeMissing`."""
+    """Require any scope, for requests that concern no user and have no scope of their own. Raises `ScopeMissing`."""
     if not principal.scopes:
         raise ScopeMissing("this takes a token with any scope")
 
 
 def require(principal: Principal, scope: Scope) -> None:
-    """The half of it that is known before the user is. Raises `ScopeMissing`."""
+    """Check the scope alone, before the user is known. Raises `ScopeMissing`."""
     if scope not in principal.scopes:
         raise ScopeMissing(f"this takes a token with the scope {scope.value}")

@@ -11,33 +11,33 @@ from streams.access.authorize import Principal
 
 #: The same text for every fault of a token, so that it does not reveal which ids exist.
 REFUSED: Final = "this takes a valid token, as `Authorization: Bearer slt_…`: siltstone token add makes one"
-#: Compared with where there is no token of an id, so that it takes as long.
+#: Compared with the secret if its id is unknown, so that the refusal takes as long.
 _NOBODY: Final = TokenRecord(id="0" * 16, name="-", sha256="0" * 64, users=("-",), scopes=(Scope.READ,), created_at=0)
 
 
 class KnownTokens:
-    """Filled from the topic; asked by each request. `clock` gives epoch milliseconds."""
+    """The known tokens: filled from the topic, checked at each request. `clock` gives epoch milliseconds."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._records: dict[str, TokenRecord] = {}
-        #: Whether the topic has been read to where it ended when reading began.
+        #: True once the topic has been read up to its end as of the start of reading.
         self.complete = False
 
     def fill(self, records: Mapping[str, TokenRecord]) -> None:
-        """Replace all known tokens by those of the topic, by their ids."""
+        """Replace all known tokens by those of the topic, given by id."""
         self._records, self.complete = dict(records), True
 
     def take(self, record: TokenRecord) -> None:
-        """What the topic says of a token now."""
+        """Store a token's new record from the topic."""
         self._records[record.id] = record
 
     def drop(self, identity: str) -> None:
-        """Its record was deleted."""
+        """Remove a token whose record was deleted."""
         self._records.pop(identity, None)
 
     def principal(self, secret: str) -> Principal:
-        """Whose secret it is. Raises `TokenRefused`, and `NotReady` until the topic has been read."""
+        """The principal of a secret. Raises `TokenRefused`, and `NotReady` until the topic has been read."""
         if not self.complete:
             raise NotReady("the tokens are not read yet; ask again")
         found = self._records.get(id_of(secret) or "")

@@ -1,4 +1,4 @@
-"""Tokens of an OpenID Connect provider: whose they are, and what they allow, by their claims."""
+"""Tokens of an OpenID Connect provider: checks them, and reads users and scopes from their claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.tokens import EVERYBODY, Scope
 from streams.access.authorize import Principal
 from streams.access.known_tokens import REFUSED
 
-#: Before the name of who asks by such a token, so that none of our own tokens is meant.
+#: Prefix of the principal's name for such a token, so that it is not taken for one of our own tokens.
 OIDC: Final = "oidc/"
 _LONGEST_KEY_ID: Final = 256
 _ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
@@ -25,11 +25,11 @@ class Keys(Protocol):
     """The provider's public keys."""
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """None where there is no such key. Raises `ProviderUnavailable`."""
+        """The key with this id, None if there is none. Raises `ProviderUnavailable`."""
 
 
 class OidcTokens:
-    """Checks signature, issuer, audience and times, then reads the claims. It keeps nothing of a token."""
+    """Checks signature, issuer, audience and times, then reads the claims. It stores nothing of a token."""
 
     def __init__(self, oidc: OidcSettings, keys: Keys) -> None:
         self._oidc, self._keys = oidc, keys
@@ -63,9 +63,9 @@ class OidcTokens:
 
 
 def principal_of(claims: Mapping[str, Any], oidc: OidcSettings) -> Principal:
-    """What the claims grant. Raises `ValueError` where they name no user.
+    """The principal that the claims grant. Raises `ValueError` if they name no user.
 
-    `*` is everybody in `users_claim` alone: in `user_claim` it would be a user who chose that name.
+    `*` means all users only in `users_claim`: in `user_claim` it would be a user who chose that name.
     """
     several = claims.get(oidc.users_claim) if oidc.users_claim else None
     if several is None:
@@ -84,7 +84,7 @@ def principal_of(claims: Mapping[str, Any], oidc: OidcSettings) -> Principal:
 
 
 def _client(claims: Mapping[str, Any]) -> str:
-    """The application that the token was made for, by whichever name the provider gives it; else its subject."""
+    """The application that the token was made for, from the claim that the provider uses; else its subject."""
     for name in ("azp", "client_id", "sub"):
         try:
             return _ID.validate_python(claims.get(name))

@@ -1,4 +1,4 @@
-"""The keys of an OpenID Connect provider: where its discovery document says, or at `access.oidc.jwks_url`."""
+"""The keys of an OpenID Connect provider, from the address in its discovery document or `access.oidc.jwks_url`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from streams.runtime.background import in_background
 
 log = logging.getLogger(__name__)
 
-#: Of one answer of the provider, and of all that it takes to have the keys.
+#: Time limits for one answer of the provider, and for the whole fetch of the keys.
 ANSWER_SECONDS: Final = 5.0
 ALL_SECONDS: Final = 12.0
-#: For so long keys are taken without a look at whether they are still there.
+#: For this long, keys are used without asking whether the provider still has them.
 FRESH_SECONDS: Final = 300.0
 #: Keys of up to this age are used while they are renewed in the background. Later tokens wait for the renewal.
 LOOKED_AT_SECONDS: Final = 2 * FRESH_SECONDS
-#: … and for so long while the provider does not answer: what was known stays good.
+#: The age limit of known keys while the provider does not answer.
 KEPT_SECONDS: Final = 3600.0
 #: The least pause between two requests to the provider, regardless of the tokens that arrive.
 PAUSE_SECONDS: Final = 10.0
@@ -37,10 +37,10 @@ _Keys = Mapping[str, jwt.PyJWK]
 
 
 class ProviderKeys:
-    """The provider's keys by their ids; asked for when a token needs them, by one request at a time.
+    """The provider's keys by id, fetched when a token needs them, by one request at a time.
 
-    `clock` gives seconds that only go on. A key that the provider withdraws stays valid for `FRESH_SECONDS`, and
-    then until the renewal that the next token starts. A provider that hangs delays no token with a known key.
+    `clock` gives monotonic seconds. A key that the provider withdraws stays valid for `FRESH_SECONDS`, and then until
+    the end of the renewal that the next token starts. A provider that hangs delays no token with a known key.
     """
 
     def __init__(self, fetch: Callable[[], _Keys], clock: Callable[[], float]) -> None:
@@ -51,7 +51,7 @@ class ProviderKeys:
         self._asking: asyncio.Task[None] | None = None
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """None where the provider has no such key. Raises `ProviderUnavailable` where that cannot be known."""
+        """The key, None if the provider has no such key. Raises `ProviderUnavailable` if that cannot be known."""
         found = self._keys.get(kid)
         if found is not None and self._age < FRESH_SECONDS:
             return found
@@ -77,12 +77,12 @@ class ProviderKeys:
 
     @property
     def _good_meanwhile(self) -> bool:
-        """Whether a known key may be used while the keys are renewed."""
+        """True if a known key may be used while the keys are renewed."""
         troubled = self._failure is not None or self._asking is not None
         return self._age < (KEPT_SECONDS if troubled else LOOKED_AT_SECONDS)
 
     def _look(self) -> asyncio.Task[None] | None:
-        """The renewal under way; None if the last one ended less than `PAUSE_SECONDS` ago."""
+        """Return the running renewal, or start one; None if the last one ended less than `PAUSE_SECONDS` ago."""
         if self._asking is None and self._clock() - self._tried_at >= PAUSE_SECONDS:
             self._asking = asyncio.create_task(self._renew())
         return self._asking
@@ -100,7 +100,7 @@ class ProviderKeys:
 
 
 async def keys_in_time(fetch: Callable[[], _Keys]) -> _Keys:
-    """Fetched beside the event loop. Raises `ProviderUnavailable`, also where it takes too long."""
+    """Fetch the keys in a thread. Raises `ProviderUnavailable`, also after `ALL_SECONDS`."""
     try:
         async with asyncio.timeout(ALL_SECONDS):
             return await in_background(fetch, "oidc-keys")
@@ -109,7 +109,7 @@ async def keys_in_time(fetch: Callable[[], _Keys]) -> _Keys:
 
 
 def fetched_keys(oidc: OidcSettings) -> dict[str, jwt.PyJWK]:
-    """Those that sign, by their ids; keys without an id are passed over. Blocks. Raises `ProviderUnavailable`."""
+    """Return the usable signing keys by id; keys without an id are skipped. Blocks. Raises `ProviderUnavailable`."""
     url = oidc.jwks_url or _discovered(oidc)
     client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=ANSWER_SECONDS)
     try:
@@ -133,7 +133,7 @@ def fetched_keys(oidc: OidcSettings) -> dict[str, jwt.PyJWK]:
 
 
 def _discovered(oidc: OidcSettings) -> str:
-    """The address of the keys. The document must be the issuer's own: another's keys would be taken for its."""
+    """The address of the keys. The document must name our issuer: else another issuer's keys would be trusted."""
     url = f"{oidc.issuer.rstrip('/')}/.well-known/openid-configuration"
     try:
         answer = httpx.get(url, timeout=ANSWER_SECONDS)
@@ -158,5 +158,5 @@ def _discovered(oidc: OidcSettings) -> str:
 
 
 def _where(url: str) -> str:
-    """Host and port: the path may be confidential."""
+    """The host and port of a URL: its path may be confidential."""
     return urlsplit(url).netloc

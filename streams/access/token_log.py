@@ -26,17 +26,17 @@ from streams.kafka.clients.producing import started_producer
 
 log = logging.getLogger(__name__)
 
-#: A fetch that brings no record is asked again.
+#: How long one fetch waits for records.
 FETCH_MS = 300
-#: After a failure.
+#: The pause after a failure.
 AGAIN_SECONDS = 1.0
 
-#: The token's id, and its record; None where that was deleted.
+#: Called with a token's id and its record; None if the record was deleted.
 Told = Callable[[str, TokenRecord | None], None]
 
 
 async def ensure_tokens_topic(kafka: KafkaSettings) -> None:
-    """Make it where it is missing and may be made. Raises `BrokerUnavailable`, `SettingsError`."""
+    """Create the topic if it is missing and settings allow it. Raises `BrokerUnavailable`, `SettingsError`."""
     spec = tokens_spec(kafka)
     if kafka.create_topics:
         await create_missing(kafka, [spec])
@@ -52,13 +52,13 @@ async def ensure_tokens_topic(kafka: KafkaSettings) -> None:
 
 
 async def all_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
-    """Every token that there is, the oldest first. Raises `BrokerUnavailable`, `SettingsError`."""
+    """Return every token, oldest first. Raises `BrokerUnavailable`, `SettingsError`."""
     await ensure_tokens_topic(kafka)
     return await kept_tokens(kafka)
 
 
 async def kept_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
-    """Those in the topic, which is there. Raises `BrokerUnavailable` and `NotAllowed`."""
+    """Return the tokens in the topic, which must exist, oldest first. Raises `BrokerUnavailable` and `NotAllowed`."""
     topic, found = tokens_spec(kafka).name, dict[str, TokenRecord]()
     async with aclosing(records_between(kafka, topic, 0, *await bounds_of(kafka, topic, 0))) as batches:
         async for batch in batches:
@@ -67,7 +67,7 @@ async def kept_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
 
 
 async def write_token(kafka: KafkaSettings, record: TokenRecord) -> None:
-    """The record takes the place of the token's older one.
+    """Write a token's record, which replaces its older one.
 
     Raises `BrokerUnavailable`, `NotAllowed` and `SettingsError`.
     """

@@ -3,9 +3,8 @@
     for finding in await examine(ReadSettings.now()):
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
-All checks run at the same time, each with a time limit, regardless of what the others find. They create, change and
-send nothing that stays, except one harmless question to a rating model, and harmless sentences to a configured
-embedding service.
+All checks run at the same time, each with a time limit, regardless of the other findings. They leave no trace, except
+one harmless question to a rating model, and harmless sentences to a configured embedding service.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ HTTP_SECONDS = http.ANSWER_SECONDS + 2
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """`needs` are the sections of the settings that it goes by; `silent` says what to do when `seconds` are over."""
+    """`needs` are the sections of the settings that it uses; `silent` says what to do when `seconds` are over."""
 
     name: str
     needs: frozenset[str]
@@ -47,7 +46,7 @@ class _Check:
 
 
 async def examine(reading: ReadSettings, patience: float | None = None) -> list[Finding]:
-    """Everything that is found, check by check. With `patience`, no check takes more seconds than that."""
+    """Run all checks and return their findings, check by check. `patience` (seconds) replaces each time limit."""
     settings = reading.settings or Settings.model_construct()
     unknown = reading.settings is None or "data_dir" in reading.wrong
     shards = asyncio.ensure_future(in_daemon(data.Shards if unknown else partial(data.Shards.of, settings.data_dir)))
@@ -92,7 +91,7 @@ def _checks(
         _Check(
             embedding.CHECK,
             frozenset({"embedding", "llm"} if settings.embedding.backend == "openai" else {"embedding"}),
-            300.0,  # a transformer that is not there yet is downloaded
+            300.0,  # a missing transformer is downloaded
             "look at the network, if it is being downloaded, or take the backend `use`",
             partial(_embedding, settings, shards, kept),
         ),
@@ -139,7 +138,7 @@ async def _found(check: _Check, reading: ReadSettings, seconds: float) -> list[F
         return [failed(check.name, f"there was no answer within {seconds:g} s", check.silent)]
     except SiltstoneError as exc:
         return [failed(check.name, " ".join(str(exc).split()), CORRECT)]
-    except Exception as exc:  # the others' findings are wanted all the same
+    except Exception as exc:  # the other checks' findings are still wanted
         return [failed(check.name, f"the check came to nothing: {type(exc).__name__}", check.silent)]
 
 
@@ -155,7 +154,7 @@ async def _memory(settings: Settings) -> list[Finding]:
 
 
 async def _checkpoints(settings: Settings, kept: asyncio.Future[checkpoints.Kept]) -> list[Finding]:
-    """Without a broker, which is a finding of its own, they are not compared with the log."""
+    """Compare checkpoints with the log, if a broker answers; if not, that is a finding of the broker's check."""
     bounds, topic_id = None, ""
     if settings.checkpoints.url:
         with contextlib.suppress(KafkaError, OSError, ValueError, TimeoutError):
@@ -175,7 +174,7 @@ async def _embedding(
     if isinstance(model, Finding):
         return [model]
     seconds = time.monotonic() - started
-    # Those that cannot be read are a finding of the data directory's.
+    # Unreadable shards are a finding of the data directory's check.
     await asyncio.wait([shards], timeout=DATA_SECONDS)
     readable = shards.done() and not shards.cancelled() and shards.exception() is None
     found = embedding.fitting(model, seconds, shards.result().read if readable else {})

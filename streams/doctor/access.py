@@ -1,4 +1,4 @@
-"""Who may ask the API: the topic of tokens, and the OIDC provider, where the settings ask for either."""
+"""Check of API access: the topic of tokens, and the OIDC provider, if the settings require them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAKE = "make one: siltstone token add --name … --users … --scopes read,writ
 
 
 async def check_access(settings: Settings) -> list[Finding]:
-    """Creates nothing: a topic that is missing is made by a worker, or by the first token."""
+    """Check without creating anything: a worker, or the first token, creates a missing topic."""
     access = settings.access
     if not access.tokens:
         return [ok(CHECK, f"no token is needed: any client that reaches {settings.http.host} may ask for everything")]
@@ -92,7 +92,7 @@ def _counted(records: list[TokenRecord], oidc: OidcSettings, now: int) -> Findin
 async def _provider(oidc: OidcSettings) -> list[Finding]:
     if not oidc.issuer:
         return []
-    from streams.access.oidc_provider import fetched_keys, keys_in_time  # its packages take a tenth of a second
+    from streams.access.oidc_provider import fetched_keys, keys_in_time  # its imports take a tenth of a second
 
     try:
         keys = await keys_in_time(partial(fetched_keys, oidc))

@@ -1,4 +1,4 @@
-"""The broker: whether it answers. What is asked about its topics is in `topics`."""
+"""Check of the broker: does it answer? Findings about its topics are in `topics`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECK = "broker"
 
 
 async def check_broker(settings: Settings) -> list[Finding]:
-    """Connects as the worker does, asks for brokers and topics, and creates nothing."""
+    """Connect as the worker does, and ask for brokers and topics, without creating anything."""
     kafka = settings.kafka
     servers = kafka.bootstrap_servers
     admin = None
@@ -24,7 +24,7 @@ async def check_broker(settings: Settings) -> list[Finding]:
         admin = AIOKafkaAdminClient(**client_options(kafka))
         await admin.start()
         brokers = len((await admin.describe_cluster())["brokers"])
-        # Of all: to ask for one by its name can create it, with the broker's own number of partitions.
+        # Ask for all: asking for a topic by name can create it, with the broker's default number of partitions.
         described = await admin.describe_topics()
         compared = await compare(admin, kafka, settings.checkpoints.log_ms)
     except (aiokafka.errors.KafkaError, OSError) as exc:
@@ -47,7 +47,7 @@ async def check_broker(settings: Settings) -> list[Finding]:
 
 
 def unreachable(kafka: KafkaSettings) -> str:
-    """What to do where no broker answers."""
+    """Return the advice if no broker answers."""
     advice = "start it, or set kafka.bootstrap_servers"
     if kafka.security_protocol == "PLAINTEXT":
         return f"{advice}; one that wants TLS or SASL needs kafka.security_protocol"

@@ -1,4 +1,4 @@
-"""The checkpoints' store: reachable and writable, what lies in it, and whether it fits the settings and the log."""
+"""Check of the checkpoints' store: is it reachable and writable, and does it fit the settings and the log?"""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ PATIENCE: Final = Patience(answer=5.0, retries=1, all=8.0)
 LATE: Final = 3
 
 Bounds = Mapping[int, tuple[int, int]]
-"""By partition of the log: the offset of its oldest record, and the one after its newest."""
+"""By partition of the log: the offset of the oldest record, and the offset after the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Generations by partition, the newest first, and what cannot be read; `away` where the store does not answer."""
+    """Generations by partition, newest first, and errors of unreadable ones; `away` if the store does not answer."""
 
     generations: Mapping[int, Sequence[Manifest]] = field(default_factory=dict)
     unreadable: Sequence[str] = ()
@@ -44,7 +44,7 @@ class Kept:
 
     @classmethod
     def of(cls, settings: CheckpointsSettings) -> Kept:
-        """What lies in the store, when something was written to it, read and removed. Blocking."""
+        """Write, read and remove a probe, then read the store's checkpoints. Blocking."""
         if not settings.url:
             return cls()
         found: dict[int, list[Manifest]] = {}
@@ -73,7 +73,7 @@ class Kept:
 def checkpoint_findings(
     settings: CheckpointsSettings, partitions: int, kept: Kept, bounds: Bounds | None, topic_id: str, now: int
 ) -> list[Finding]:
-    """`bounds` are those of `long-term`, None where no broker tells; `topic_id` is its id, "" where none is known."""
+    """`bounds` are those of `long-term`, None without a broker; `topic_id` is its id, "" if unknown."""
     if not settings.url:
         return [ok(CHECK, "none are made: checkpoints.url is not set; a lost disk is filled up from the log")]
     if kept.away is not None:
@@ -94,7 +94,7 @@ def checkpoint_findings(
 
 
 def model_findings(kept: Kept, model: Model) -> list[Finding]:
-    """The newest checkpoints beside the model that is loaded."""
+    """Compare the newest checkpoints with the loaded model."""
     others = sorted(
         partition
         for partition, one in kept.newest.items()
@@ -114,7 +114,7 @@ def model_findings(kept: Kept, model: Model) -> list[Finding]:
 
 
 async def log_bounds(kafka: KafkaSettings) -> tuple[Bounds, str]:
-    """Of the topic `long-term`, and its id: "" where the broker has none. Raises `KafkaError`."""
+    """Return the bounds of `long-term`, and its topic id, "" if the broker has none. Raises `KafkaError`."""
     take_any_header_name()
     topic = Topics.with_prefix(kafka.topic_prefix).long_term
     admin = AIOKafkaAdminClient(**client_options(kafka))
@@ -153,7 +153,7 @@ def _other_settings(partitions: int, kept: Kept) -> list[Finding]:
 
 
 def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -> list[Finding]:
-    """Partitions in which something has happened since, and long ago."""
+    """Report partitions whose log has grown since an old newest checkpoint, and those without a checkpoint."""
     late = sorted(
         partition
         for partition, one in kept.newest.items()
@@ -174,7 +174,7 @@ def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -
 
 
 def _beside_the_log(kept: Kept, bounds: Bounds, topic_id: str) -> list[Finding]:
-    """Whether the log goes on where checkpoints end."""
+    """Check that the log continues where checkpoints end."""
     found = []
     another = sorted(
         partition

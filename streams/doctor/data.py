@@ -1,4 +1,4 @@
-"""The data directory: writable, with room left, and its shards at hand."""
+"""Check of the data directory: is it writable, with room left, and can its shards be opened?"""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from tables.database.inspection import Inspection, catalogs, inspect_catalog
 from tables.partition_record import other_partitions
 
 CHECK, SHARDS = "data", "shards"
-#: An index is written beside the old one, and DuckDB's log grows until it is folded in: less is little, then none.
+#: Less free space counts as little, or as none: an index is written beside the old one, and DuckDB's log grows until
+#: its checkpoint.
 LITTLE_BYTES, NONE_BYTES = 1 << 30, 64 << 20
 
 
 @dataclass(slots=True)
 class Shards:
-    """What the shards of a data directory say of themselves, and what keeps some from saying it."""
+    """What was read from the shards of a data directory, and why others are locked or broken."""
 
     read: dict[int, Inspection] = field(default_factory=dict)
     locked: dict[int, str] = field(default_factory=dict)
@@ -47,7 +48,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> list[Finding]:
-    """Whether something can be written there, and how much."""
+    """Check whether the folder can be written to, and how much room is left."""
     standing = data_dir.absolute()
     while not standing.exists() and standing != standing.parent:
         standing = standing.parent
@@ -66,7 +67,7 @@ def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> li
 
 
 def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
-    """Whether it is the number by which the data directory's first worker shared its users out."""
+    """Check that the data directory's first worker distributed users over the same number of partitions."""
     try:
         wrong = other_partitions(data_dir, partitions)
     except SiltstoneError as exc:
@@ -75,7 +76,7 @@ def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
 
 
 def _write_something(folder: Path, *, really: bool) -> None:
-    """Raises OSError where a worker's first write would. In a folder that is not ours nothing is written."""
+    """Raises OSError if a worker's first write would. Nothing is written to a folder that is not ours."""
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a directory")
     if really:
@@ -92,7 +93,7 @@ def _rights(exc: OSError) -> str:
 
 
 def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
-    """Those that another process has, those that cannot be used, and those that no partition leads to."""
+    """Report shards that another process has open, that cannot be used, or that belong to no partition."""
     found = [
         failed(SHARDS, why, "mend it, or move it away and rebuild it from the log") for why in shards.broken.values()
     ]

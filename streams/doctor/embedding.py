@@ -1,4 +1,4 @@
-"""The embedding model: whether it loads and embeds, and whether the shards' vectors are its own."""
+"""Check of the embedding model: does it load and embed, and did it make the shards' vectors?"""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from streams.runtime.called_process import CalledProcess, ProcessDied
 from tables.database.inspection import Inspection
 
 CHECK = "embedding"
-#: The longest that a service's answer is waited for here, however patient the settings are.
+#: The longest wait for a service's answer here, even if the settings allow more.
 LONGEST_SECONDS = 30.0
 
 
 async def load(settings: EmbeddingSettings) -> Model | Finding:
-    """The model, or why there is none.
+    """Return the model, or why there is none.
 
-    A service is asked as the worker would; else the model is loaded in a process of its own: it can be slow, large,
-    or end it.
+    A service is asked as a worker would ask it. A local model is loaded in a process of its own: it can be slow or
+    large, or crash the process.
     """
     if settings.backend == "openai":
         return await _asked(settings)
@@ -38,7 +38,7 @@ async def load(settings: EmbeddingSettings) -> Model | Finding:
 
 
 async def _asked(settings: EmbeddingSettings) -> Model | Finding:
-    from streams.models.embedding.service import EmbeddingService  # its packages take most of a second
+    from streams.models.embedding.service import EmbeddingService  # its imports take most of a second
 
     seconds = min(settings.timeout_seconds, LONGEST_SECONDS)
     service = EmbeddingService(settings.model_copy(update={"timeout_seconds": seconds}))
@@ -55,9 +55,9 @@ def _failed(settings: EmbeddingSettings, what: str) -> Finding:
 
 
 def _load(settings: EmbeddingSettings) -> Model | str:
-    """In the child: loads and embeds, and says which model it is, or what came in between."""
+    """In the child: load the model and embed with it. Return the model, or what went wrong."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for output in (1, 2):  # packages have much to say while they load
+    for output in (1, 2):  # packages print much while they load
         os.dup2(nowhere, output)
     try:
         embedder = load_embedder(settings)
@@ -71,7 +71,7 @@ def _load(settings: EmbeddingSettings) -> Model | str:
 
 
 def fitting(model: Model, seconds: float, shards: Mapping[int, Inspection]) -> list[Finding]:
-    """The model beside what the shards have recorded of theirs."""
+    """Compare the model with the models that the shards have recorded."""
     others: Mapping[tuple[str, int], list[int]] = defaultdict(list)
     for partition, found in sorted(shards.items()):
         if found.model is not None and (found.model, found.dimension) != (model.name, model.dimension):

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""Findings: the results of a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """`warning`: the worker works, but perhaps not as it is meant to; `failed`: it would not, or not wholly."""
+    """`warning`: the worker works, but perhaps not as intended; `failed`: it would not work, or not fully."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,9 +16,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line on one thing, and what to do about it where it is not ok.
+    """One line on one thing, and what to do about it if it is not ok.
 
-    Neither ever holds a foreign exception's text: that may quote a key, a password or what was said.
+    Neither contains a foreign exception's text: that may quote a key, a password or a message.
     """
 
     check: str

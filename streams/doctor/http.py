@@ -1,4 +1,4 @@
-"""The HTTP port: free for a worker, or a worker's already."""
+"""Check of the HTTP port: is it free, or does a worker listen on it already?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.doctor.finding import Finding, failed, ok, warning
 from streams.telemetry.recovery_progress import Behind
 
 CHECK = "http"
-#: A worker that is very busy, or whose machine is, takes seconds.
+#: A very busy worker, or one on a busy machine, takes seconds to answer.
 ANSWER_SECONDS = 10.0
 SHOWN = 4
 TAKEN = "end it, or choose another port with http.port or --port"
@@ -20,7 +20,7 @@ SILENT = "look at the worker's log, and at what else the machine does; where it 
 
 
 async def check_http(settings: Settings) -> list[Finding]:
-    """Asks the process that listens on the port whether it is ready."""
+    """Ask the process that listens on the port whether it is ready."""
     http = settings.http
     address = f"{http.host}:{http.port}"
     if http.port == 0:
@@ -46,7 +46,7 @@ async def check_http(settings: Settings) -> list[Finding]:
 
 
 def _coming_back(said: dict[str, Any]) -> list[Behind]:
-    """The partitions that take longest, in words; a worker of an earlier version tells of none."""
+    """Return the recoveries that take longest; empty for a worker of an earlier version."""
     try:
         behind = [Behind(**one) for one in said.get("coming_back", [])]
     except TypeError:
@@ -67,7 +67,7 @@ def _said(answer: httpx.Response) -> dict[str, Any] | None:
 
 
 def _bindable(http: HttpSettings, address: str) -> Finding:
-    """As the worker binds it."""
+    """Bind the port as the worker does."""
     with socket.socket(socket.AF_INET6 if ":" in http.host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

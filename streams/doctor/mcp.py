@@ -1,4 +1,4 @@
-"""MCP: the hosts that `/mcp` answers to, and whether the worker that runs here does."""
+"""Check of MCP: the host names that `/mcp` accepts, and whether the running worker accepts them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streams.doors.http.hosts import names_of
 CHECK = "mcp"
 ANEW = "start the worker again with these settings"
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-#: The host is no name of the worker's.
+#: The status for a host that is not one of the worker's names.
 _MISDIRECTED = 421
 
 
 async def check_mcp(settings: Settings) -> list[Finding]:
-    """A ping by each name; what answers it otherwise than with 404 or 421 has taken it, or wants a token first."""
+    """Ping each name. Any answer except 404 and 421 means that the ping was accepted, or needs a token first."""
     http = settings.http
     hosts = sorted(map(_as_host, names_of(http, settings.access.tokens)))
     if not http.mcp:
@@ -33,7 +33,7 @@ async def check_mcp(settings: Settings) -> list[Finding]:
         try:
             answers = await asyncio.gather(*pings)
         except (httpx.HTTPError, httpx.InvalidURL):
-            return found  # whether anybody is there is a finding of `http`
+            return found  # whether a worker listens is a finding of `http`
     for host, answer in zip(asked, answers, strict=True):
         if answer.status_code == _MISDIRECTED:
             return [failed(CHECK, f"the worker that runs turns away requests for {host}", ANEW)]
@@ -43,5 +43,5 @@ async def check_mcp(settings: Settings) -> list[Finding]:
 
 
 def _as_host(name: str) -> str:
-    """As `Host` and an address have it: IPv6 in brackets."""
+    """Return the name as in `Host` headers and URLs: IPv6 in brackets."""
     return f"[{name}]" if ":" in name else name

@@ -1,4 +1,4 @@
-"""What the worker's databases and caches may take, beside what the machine or the container has."""
+"""Check of memory: limits of the worker's databases and caches, compared with the machine or the container."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECK = "memory"
 
 
 def check_memory(settings: Settings, here: Callable[[], int] = memory_here) -> list[Finding]:
-    """As one worker that owns all partitions would share it out; with more workers each shard has more."""
+    """Check the shares of one worker that owns all partitions; with more workers each shard has more."""
     there, shards = here(), settings.kafka.partitions
     shared = shares(settings.memory_limit or there // 2)
     vectors = sum(path.stat().st_size for path in (settings.data_dir / "shards").glob("*/segments/*.ivf"))

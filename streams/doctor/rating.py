@@ -1,4 +1,4 @@
-"""The rater: the local estimator, or a model, which is asked once about an invented exchange."""
+"""Check of the rater: the local estimator, or a model, which is asked once about an invented exchange."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.models.rating import ModelRater
 
 CHECK = "judge"
 HARMLESS = "My name is Ann and I am allergic to peanuts.", "I will remember that, Ann."
-#: The longest that an answer is waited for here, however patient the settings are.
+#: The longest wait for an answer here, even if the settings allow more.
 LONGEST_SECONDS = 30.0
 
 _ADVICE = {
@@ -26,7 +26,7 @@ _ADVICE = {
 
 
 async def check_rating(settings: Settings) -> list[Finding]:
-    """Asks as the worker would."""
+    """Ask the model as the worker would."""
     rater = settings.rater()
     unused = [
         warning(
@@ -39,7 +39,7 @@ async def check_rating(settings: Settings) -> list[Finding]:
     ]
     if rater is None:
         return unused or [ok(CHECK, "the local estimator: there is no key, so no service is asked")]
-    from streams.models.chat import ChatModel  # its packages take most of a second
+    from streams.models.chat import ChatModel  # its imports take most of a second
 
     seconds = min(rater.timeout_seconds, LONGEST_SECONDS)
     chat = ChatModel(replace(rater, timeout_seconds=seconds))

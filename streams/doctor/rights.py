@@ -1,4 +1,4 @@
-"""The rights: what a worker will do with topics and its group is tried, and leaves no trace."""
+"""Check of Kafka rights: try a worker's operations on topics and its group, without leaving a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHECK = "rights"
 
 
 async def check_rights(settings: Settings) -> list[Finding]:
-    """One finding for each right that is missing; none where no broker lets us in, which is told already."""
+    """Return a finding for each missing right; none if no broker admits us, which the broker's check reports."""
     kafka = settings.kafka
     changelogs = frozenset(spec.name for spec in changelog_specs(kafka))
     try:

@@ -1,4 +1,4 @@
-"""The settings: every mistake, and as much of them as can be used in spite of it."""
+"""Check of the settings: every mistake, and the settings that can be used in spite of the mistakes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from streams.doctor.finding import Finding, failed, ok, warning
 CHECK = "settings"
 CORRECT = "correct it in config.yaml or in the environment"
 PREFIX = "SILTSTONE_"
-#: Variables of ours that are no settings.
+#: Our variables that are not settings.
 OTHER_VARIABLES = {CONFIG_VARIABLE, "SILTSTONE_URL", "SILTSTONE_TOKEN"}
 
 
 class _Tolerant(Settings):
-    """The same, and what it does not know it leaves out."""
+    """Settings that ignore unknown keys."""
 
     model_config = SettingsConfigDict(extra="ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """Settings as far as they can be read: `wrong` sections stand at their defaults; None where nothing is usable."""
+    """The settings that can be read; `wrong` sections have their defaults. `settings` is None if none are usable."""
 
     settings: Settings | None
     wrong: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class ReadSettings:
 
     @classmethod
     def now(cls) -> ReadSettings:
-        """From file and environment, as a worker would read them."""
+        """Read file and environment as a worker would."""
         try:
             return cls(Settings.load())
         except SettingsError as exc:
@@ -51,7 +51,7 @@ class ReadSettings:
             return cls(None, wrong, problems)
 
     def findings(self) -> list[Finding]:
-        """One for each mistake, for what the summaries cannot use, and for each variable that sets nothing."""
+        """Return one for each mistake, for settings that summaries cannot use, and for variables that set nothing."""
         found = [failed(CHECK, problem, _advice(problem)) for problem in self.problems]
         if not found:
             named = os.environ.get(CONFIG_VARIABLE)
@@ -63,7 +63,7 @@ class ReadSettings:
         return [*found, *self._unused(), *(_unknown(name) for name in sorted(os.environ) if _sets_nothing(name))]
 
     def _unused(self) -> list[Finding]:
-        """What the summaries cannot use, though it is set."""
+        """Report settings that the summaries cannot use."""
         if self.settings is None or self.wrong & {"agents", "llm"}:
             return []
         return [warning(CHECK, unused.what, unused.todo) for unused in self.settings.summaries().warnings]
@@ -74,7 +74,7 @@ def _section(problem: str) -> str:
 
 
 def _default(name: str) -> Any:
-    """Something valid, unvalidated: a default can depend on the environment that is wrong."""
+    """Return a valid default without validation: a default can depend on the wrong environment."""
     annotation = Settings.model_fields[name].annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_construct()
@@ -124,7 +124,7 @@ def _names(section: str) -> list[str]:
     parts = iter(section.split(".") if section else ())
     for part in parts:
         annotation: Any = model.model_fields[part].annotation
-        if get_origin(annotation) is dict:  # of sections, by a name that anybody may give them
+        if get_origin(annotation) is dict:  # sections under names that users choose
             next(parts, None)
             annotation = get_args(annotation)[1]
         model = annotation

@@ -1,4 +1,4 @@
-"""The topics that are there: whether they fit together, and are what they must be."""
+"""Check of the existing topics: do they fit together, and are they set up as required?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOPICS = "topics"
 
 
 def contract_findings(compared: Compared) -> list[Finding]:
-    """One for each topic that is not as it must be, and one for all of which the broker tells nothing."""
+    """Return a finding for each topic that breaks the contract, and one for all whose settings are not known."""
     found = [
         (failed if unfit.loses else warning)(TOPICS, f"{unfit.topic}: {unfit.what}", unfit.command)
         for unfit in compared.unfit
@@ -32,7 +32,7 @@ def contract_findings(compared: Compared) -> list[Finding]:
 def topic_findings(
     kafka: KafkaSettings, counts: Mapping[str, int], brokers: int, disagree: str | None = None
 ) -> list[Finding]:
-    """`counts` are the partitions of every topic that the broker has; `disagree` is what is wrong with them."""
+    """`counts` are the partition counts of all topics of the broker; `disagree` says what is wrong with them."""
     names = Topics.with_prefix(kafka.topic_prefix)
     found = []
     if disagree is not None:

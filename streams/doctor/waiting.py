@@ -20,7 +20,7 @@ async def in_daemon(work: Callable[[], T]) -> T:
     done: asyncio.Future[T] = loop.create_future()
 
     def report(settle: Callable[[Any], None], result: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits
             loop.call_soon_threadsafe(lambda: None if done.done() else settle(result))
 
     def run() -> None:

@@ -1,1 +1,1 @@
-"""The ways in: HTTP, MCP, the wire of mem0, the dashboard, the command line, and files of other services."""
+"""Entry points: HTTP, MCP, mem0's API, the dashboard, the command line, and files of other services."""

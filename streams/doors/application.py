@@ -63,7 +63,7 @@ At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch millis
 
 
 class NewSessionEnd(BaseModel):
-    """Whose session is over, and when."""
+    """The user whose session ends, and the time."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -80,7 +80,7 @@ class Readiness(BaseModel):
 
 
 def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
-    """The API of a worker's memory; what is another worker's is forwarded. With an admission, who asks is proven."""
+    """Build a worker's API. Requests about other workers' users are forwarded; `admission` requires a token."""
     settings = service.settings
     mcp = _mcp(settings)
     api = FastAPI(
@@ -106,8 +106,8 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     async def add_message(given: Given, wait: Wait, asker: Asker) -> Accepted | AcceptedMessages:
         """Produce a chat message, or a list; without `timestamp` it is from now, without `message_id` it gets one.
 
-        With `wait=applied` it is answered when the message is in its window, where searches find it; of a list, when
-        all are. Then the list is to be one user's.
+        With `wait=applied` the response comes when the message is in its window, where searches find it; for a list,
+        when all are. The messages of such a list must be of one user.
         """
         return await add_messages(service, given, wait, sources_by(asker))
 
@@ -118,9 +118,9 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         responses=because(404, "The worker holds nothing of this session"),
     )
     async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
-        """What became of each exchange of a session, oldest first: promoted, dropped or undecided, and why.
+        """The decision on each exchange of a session, oldest first: promoted, dropped or undecided, and why.
 
-        It is worked out from the window, under the worker's settings as they are now, and changes nothing.
+        Computed from the window with the worker's current settings; it changes nothing.
         """
         return await decisions_of(service, user_id, session_id, limit)
 
@@ -128,9 +128,9 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     async def end_session(
         session_id: Id, wait: Wait, end: NewSessionEnd | None = None, user_id: Id | None = None
     ) -> Accepted:
-        """Say that a session is over, now or at `timestamp`: what is undecided of it is decided on.
+        """End a session, now or at `timestamp`: its undecided exchanges are decided.
 
-        The user is named in the body, or as a parameter. The session goes on where something more is said in it.
+        Name the user in the body, or as a parameter. A later message in the session continues it.
         """
         named = {one for one in (user_id, end.user_id if end else None) if one is not None}
         if len(named) != 1:
@@ -148,10 +148,9 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
     async def remember(memory: NewMemory, wait: Wait, asker: Asker) -> Accepted:
-        """Have a text remembered: for good, or for `ttl_seconds` with its session.
+        """Remember a text: permanently, or for `ttl_seconds` with its session.
 
-        The memory's id is `memory_id`, or the event's where that is not given; its importance, without one, is that
-        of the text.
+        The memory's id is `memory_id`, or else the event's. Without `importance`, the worker scores the text.
         """
         for older in memory.supersedes:
             await service.one(memory.user_id, older)
@@ -183,17 +182,17 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.get("/v1/stats/states", tags=["statistics"])
     async def states(at: At = None, days: Days | None = None) -> StatesResponse:
-        """Memories by state, with percentages, now or as of `at`; nothing is changed by asking.
+        """Memories by state, with percentages, now or as of `at`; this changes nothing.
 
-        With `days`, also at the end of each of the last `days` days (UTC, with today), from the recorded changes of
-        state: docs/analytics.md says what those cannot know.
+        With `days`, also at the end of each of the last `days` days (UTC, including today), from the recorded changes
+        of state; docs/analytics.md describes their limits.
         """
         async with service.own_shards():
             return await states_of(service, at or await service.moment(), days)
 
     @api.get("/v1/stats/transitions", tags=["statistics"])
     async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
-        """Changes of state on the last `days` days (UTC, with today): by day and pair, and each pair's rate."""
+        """Changes of state on the last `days` days (UTC, including today): by day and pair, and each pair's rate."""
         async with service.own_shards():
             return await transitions_of(service, at or await service.moment(), days)
 
@@ -205,7 +204,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.get("/v1/stats/pipeline", tags=["statistics"])
     async def pipeline() -> dict[str, Any]:
-        """What this worker has done since it started, and what waits."""
+        """This worker's counters since it started, its lag, and the partitions that are being recovered."""
         metrics = service.metrics
         decisions = labelled(metrics.decisions)
         return {
@@ -227,7 +226,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.post("/v1/snapshot", tags=["statistics"])
     async def snapshot() -> dict[str, Any]:
-        """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
+        """Make the analysts' copy now, and respond when it is in place; a backlog of messages goes first."""
         made = await service.snapshot()
         return {**described(made, settings.data_dir), "at": iso(made.at)}
 
@@ -240,8 +239,8 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     async def readyz(response: Response) -> Readiness:
         """200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
 
-        Else 503 and why not; and for each partition that is on its way back, what is done for it, how far that is,
-        and how long it will take. Warnings are of what is amiss while the worker works.
+        Else 503 with the reasons, and for each partition that is being recovered the current step, its progress and
+        the time left. Warnings name faults that do not stop the worker.
         """
         reasons, behind = service.health.not_ready(), service.health.behind()
         left = seconds_left(behind)
@@ -266,7 +265,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
 
 def _mcp(settings: Settings) -> McpEndpoint | None:
-    """Its packages take half a second to import: who has no MCP does not wait for them."""
+    """The MCP endpoint, if it is enabled. Only then are its packages imported, which takes half a second."""
     if not settings.http.mcp:
         return None
     from streams.doors.mcp.endpoint import McpEndpoint

@@ -1,4 +1,4 @@
-"""What stands before all routes, in this order: each asks for less than the next, and reads less of the request."""
+"""The middleware in front of all routes. An outer layer needs less than an inner one, and reads less of a request."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from streams.telemetry.spans import Spans
 
 def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
     """Add the layers, outermost first: failures of any layer, host and page, body, token, and the body's content."""
-    # What is added later comes earlier.
+    # Starlette puts the layer that is added last outermost.
     api.add_middleware(Plain)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
     if settings.http.dashboard:
-        # It makes a token of a cookie: behind what asks which page has sent it, and before what asks for a token.
+        # It turns a cookie into a token, so it runs after `Hosts` has checked the page and before `Guard`.
         api.add_middleware(Door, tokens=admission is not None)
     api.add_middleware(Bodies)
     api.add_middleware(Hosts, http=settings.http, tokens=admission is not None)
-    if spans.on:  # outermost: what is refused is in a span as well
+    if spans.on:  # outside of all checks, so that refused requests have a span as well
         api.add_middleware(spans.serving, route_of=route_of)
     answer_failures(api)

@@ -23,28 +23,28 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Where other workers reach this one."""
+        """The URL at which other workers reach this one."""
         host = self._settings.host
         return self._settings.advertised_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     async def start(self, api: FastAPI) -> None:
-        """Raises `SiltstoneError` where the address cannot be had."""
+        """Listen and serve. Raises `SiltstoneError` if the address cannot be bound."""
         host, port = self._settings.host, self._settings.port
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Head and body of an answer are sent apart, and a client acknowledges the head after 40 ms only. Connections
-        # have it from the listener: uvicorn takes one that it is given for a Unix socket, which knows no such thing.
+        # The head and body of a response are sent separately, and a client may acknowledge the head only after 40 ms.
+        # Connections inherit the option: uvicorn treats a given descriptor as a Unix socket and does not set it.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
-            listener.listen()  # SO_REUSEADDR lets two bind, but not listen; early requests wait for uvicorn
+            listener.listen()  # SO_REUSEADDR lets two sockets bind, but not listen; early requests wait for uvicorn
         except OSError as exc:
             listener.close()
             raise SiltstoneError(
                 f"cannot serve HTTP at {host}:{port}: {exc.strerror}; choose another with http.port or --port"
             ) from exc
         self.port = listener.getsockname()[1]
-        self._listener = listener  # uvicorn is given its descriptor alone
+        self._listener = listener  # kept open: uvicorn gets only its descriptor
         self._service = AsgiService(
             api,
             host=host,
@@ -53,14 +53,14 @@ class ApiServer:
                 "fd": listener.fileno(),
                 "http": partial(PatientForHeads, head_seconds=self._head_seconds),
                 "ws": "none",
-                "log_level": None,  # uvicorn would set it for the whole process
+                "log_level": None,  # uvicorn would set the level for the whole process
                 "server_header": False,
             },
         )
         await self._service.start()
 
     async def stop(self) -> None:
-        """Answer what was asked, and no more."""
+        """Answer the requests that were received, then stop."""
         try:
             if self._service is not None:
                 await self._service.stop()

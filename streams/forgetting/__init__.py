@@ -1,1 +1,1 @@
-"""What is kept outside of the shards is forgotten with them."""
+"""Forgetting outside of the shards: windows, summaries and Kafka's records."""

@@ -1,4 +1,4 @@
-"""What a worker keeps of users outside of their shards goes after the shard has forgotten them."""
+"""Applies forget commands to a worker's state outside of the shards, after the shard has applied them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from streams.runtime.clock import ingested
 
 
 class Forgetting(NamedTuple):
-    """A command to forget, and when it came into the log (epoch ms)."""
+    """A forget command, and when it was appended to the log (epoch ms)."""
 
     event: Forget | ForgetUser
     at: int
 
 
 def may_forget(record: Any) -> bool:
-    """Whether it can be a command to forget: of a log that is looked through for those, the rest is not decoded."""
+    """True if the record may be a forget command, so that a scan for these need not decode all other records."""
     value = record.value or b""
     return b"forget" in value or b"\\u" in value
 
 
 def forgettings(read: Iterable[tuple[Any, LongTermEvent]], now: int) -> list[Forgetting]:
-    """The commands to forget among records that were read at `now` (epoch ms), each with its event."""
+    """Return the forget commands among records, given with their events, that were read at `now` (epoch ms)."""
     return [
         Forgetting(event, ingested(record.timestamp, now))
         for record, event in read
@@ -36,37 +36,37 @@ Named = tuple[str, uuid.UUID, int]
 """A memory's user, its id, and when it was created (epoch ms)."""
 
 Tombstones = Callable[[int, Sequence[Named]], Awaitable[Sequence[bool]]]
-"""Which of a partition's memories are forgotten."""
+"""Returns for each of a partition's memories whether it is forgotten."""
 
 
 class Windows(Protocol):
     """Short-term windows."""
 
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
-        """What came up to `until` (epoch ms) goes."""
+        """Remove the user's content that came up to `until` (epoch ms)."""
 
     def memories_of(self, partition: int, user_id: str) -> list[Named]:
-        """The memories that the user's exchanges are, or would be."""
+        """The memories that the user's exchanges became, or would become."""
 
     def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
-        """The exchanges that are these memories go."""
+        """Remove the exchanges of these memories."""
 
 
 class Summaries(Protocol):
     """Daily summaries."""
 
     async def forget_user(self, partition: int, user_id: str) -> None:
-        """All of them go, and none is written of what was asked for before."""
+        """Remove all of the user's summaries; earlier requests are not written any more."""
 
     async def forget_earlier(self, user_id: str, until: int) -> None:
-        """Those go that were written up to `until` (epoch ms)."""
+        """Remove the summaries that were written up to `until` (epoch ms)."""
 
 
 class Forgetters:
-    """`told` is called when something was forgotten: copies that others make may hold it still.
+    """`told` is called for each forget command: copies made elsewhere may still hold the forgotten content.
 
-    Exchanges of windows go with the memory that they are where the shard's `tombstones` can be asked: they have the
-    near-copies' names, too. `erase` is called for each user of whom rows go: their bytes are to leave the disk.
+    With the shard's `tombstones`, window exchanges are removed with their memories; the tombstones name near-copies,
+    too. `erase` is called for each user whose rows are removed, so that their bytes leave the disk.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Forgetters:
         self._windows, self._summaries, self._told, self._tombstones = windows, summaries, told, tombstones
 
     async def follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
-        """The shard of these users' partition has forgotten what was to be."""
+        """Apply commands that the partition's shard has just applied."""
         for event, at in forgotten:
             self._told()
             if isinstance(event, ForgetUser):
@@ -96,7 +96,7 @@ class Forgetters:
             self._erase(partition, event.user_id)
 
     async def follow_again(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
-        """Another worker has followed already, but where the files here were its own."""
+        """Apply commands that are read again: an earlier owner has followed them, except in files only kept here."""
         for event, at in forgotten:
             self._told()
             self._erase(partition, event.user_id)

@@ -1,4 +1,4 @@
-"""What Kafka still holds of a user: forgetting reaches no record that was written, only its retention does."""
+"""Lists what Kafka still holds of a user: forgetting removes no written record, only Kafka's retention does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streams.kafka.clients.log_reader import ends, records_before
 
 @dataclass(frozen=True, slots=True)
 class RecordSpan:
-    """The oldest or newest record: where, and its Kafka timestamp (epoch ms)."""
+    """The oldest or newest record: its partition, offset and Kafka timestamp (epoch ms)."""
 
     partition: int
     offset: int
@@ -31,7 +31,7 @@ class RecordSpan:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """A user's records in a topic. `retention_ms` -1 is for ever; None where the broker does not say, or compacts."""
+    """A user's records in a topic. `retention_ms` -1 means for ever; None: the broker does not report it."""
 
     topic: str
     records: int
@@ -42,17 +42,17 @@ class Remains:
 
     @property
     def ends_at(self) -> int | None:
-        """When the newest one may be deleted at the earliest (epoch ms); None where no time does it."""
+        """The earliest time when the newest record may be deleted (epoch ms); None if retention never deletes it."""
         if self.compacted or self.newest is None or self.retention_ms is None or self.retention_ms < 0:
             return None
         return self.newest.at + self.retention_ms
 
 
 async def remains_of(kafka: KafkaSettings, user_id: str) -> list[Remains]:
-    """By topic, of all that are there; every record of them is read. Raises `BrokerUnavailable`.
+    """Return the user's records in each existing topic; reads every record of it. Raises `BrokerUnavailable`.
 
-    A record is a user's by its key, or where that is another's, by the `user_id` in it: a dead letter, or a misrouted
-    one. A table's changelog has rows under keys that begin with the user's id.
+    A record is the user's by its key or, in a dead letter or misrouted record with another key, by the `user_id` in
+    its value. A table's changelog has rows under keys that begin with the user's id.
     """
     take_any_header_name()
     stop_when_stopped()
@@ -76,7 +76,7 @@ async def _of_topic(
     kafka: KafkaSettings, topic: str, partitions: Sequence[int], user_id: str, settings: Mapping[str, str]
 ) -> Remains:
     found = list[RecordSpan]()
-    consumer = aiokafka.AIOKafkaConsumer(  # what was aborted is there as well
+    consumer = aiokafka.AIOKafkaConsumer(  # aborted records are in the log as well
         **client_options(kafka), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
     )
     try:
@@ -103,7 +103,7 @@ async def _of_topic(
 
 
 def _is_of(record: Any, user_id: str) -> bool:
-    """Whether there are words of the user's in it: a changelog's tombstone has none."""
+    """True if the record holds the user's data: a changelog's tombstone does not."""
     if record.value is None:
         return False
     if record.key == key_of(user_id) or (record.key or b"").startswith(orjson.dumps([user_id])[:-1] + b","):
@@ -118,7 +118,7 @@ def _is_of(record: Any, user_id: str) -> bool:
 
 
 async def _settings(admin: Any, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Retention and cleanup policy by topic; nothing of those that the broker does not tell."""
+    """Retention and cleanup policy by topic; topics whose settings the broker does not return are left out."""
     found: dict[str, dict[str, str]] = {}
     names = {"retention.ms": None, "cleanup.policy": None}
     for topic in topics:

@@ -1,7 +1,7 @@
-"""conversations → windows → promotions.
+"""Short-term agent: conversations → windows → promotions.
 
-A batch is grouped by session; each session's value is worked out once, by pure rules, and what follows from it
-is sent at once. Nothing is awaited for each message.
+A batch is grouped by session. Pure rules compute each session's new value once; the events that follow from it are
+sent at once. Nothing is awaited per message.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SessionEnd = Callable[[int, Session, int], None]
 
 
 def decode(record: Any) -> ConversationRecord:
-    """A record of `conversations`; a missing timestamp is the Kafka record's. Raises `BadRecord`."""
+    """Decode a record of `conversations`; a missing timestamp is the Kafka record's. Raises `BadRecord`."""
     fields = json_object(record.value)
     if "timestamp" not in fields and "created_at" not in fields:
         fields["timestamp"] = record.timestamp
@@ -62,7 +62,7 @@ def decode(record: Any) -> ConversationRecord:
 
 
 class SessionRecord(msgspec.Struct, frozen=True, gc=False):
-    """What a record of `conversations` tells the rules, and of which session. One is made of every message."""
+    """A decoded record of `conversations`: its session, and the input for the rules. One is made per message."""
 
     user_id: str
     session_id: str
@@ -70,7 +70,7 @@ class SessionRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 def session_record(record: Any) -> SessionRecord:
-    """What a record says: a plain message is read the fast way, all others by `decode`. Raises `BadRecord`."""
+    """Decode a record: a plain message the fast way, all others by `decode`. Raises `BadRecord`."""
     plain = plain_message(record.value)
     if plain is not None:
         return SessionRecord(*plain)
@@ -79,7 +79,7 @@ def session_record(record: Any) -> SessionRecord:
 
 
 class ShortTermAgent:
-    """Keeps the windows of a worker's sessions, and promotes out of them."""
+    """Keeps the windows of a worker's sessions, and promotes exchanges from them."""
 
     def __init__(
         self,
@@ -106,11 +106,11 @@ class ShortTermAgent:
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
-        """Call when a session has ended, in the same step as its end is kept."""
+        """Register a callback for ended sessions; it runs in the same step that saves the end."""
         self._at_end.append(call)
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
-        """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
+        """Handle a fetched batch of a partition. Await the result, if any, before the batch counts as processed."""
         by_session: dict[tuple[str, str], list[tuple[int, SessionInput]]] = {}
         leads: dict[tuple[str, str], int] = {}
         now, skew_ms = self._now(), self._rules.skew_ms
@@ -131,7 +131,7 @@ class ShortTermAgent:
                 leads[ids] = max(leads.get(ids, 0), told.timestamp - ingested(appended, now))
         if self._flow.open:
             self._flow.heard(by_session)
-        # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
+        # No `await` before the batch is in the windows and its events are queued: no commit, no rebalance in between.
         advanced = [
             self._advance(partition, *ids, of_session, leads.get(ids, 0)) for ids, of_session in by_session.items()
         ]
@@ -144,7 +144,7 @@ class ShortTermAgent:
         return self._ask(partition, advanced)
 
     def _as_of_its_record(self, told: SessionInput, appended: int) -> SessionInput:
-        """A clock was ahead: nothing is said after it was written."""
+        """Date the input like its record: its clock was ahead. Silences keep their time."""
         if isinstance(told, Silence):
             return told
         self._metrics.clock_corrected.labels("ahead").inc()
@@ -156,9 +156,9 @@ class ShortTermAgent:
         self._store.save(partition, changes.session, changes.closed, changes.gone, changes.left, changes.unknown)
 
     def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
-        """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due.
+        """Count the decisions, promote the kept exchanges, and request the summaries that are due.
 
-        `records` are in the order of the log.
+        `records` made the decisions, in log order; there are none if a model's answer did.
         """
         self._count(outcomes)
         if self._flow.open:
@@ -177,7 +177,7 @@ class ShortTermAgent:
                 self._have_summed_up(partition, outcome.session, wanted)
 
     def _ask(self, partition: int, outcomes: Sequence[SessionChanges]) -> Awaitable[Any] | None:
-        """Have ratings asked for; what comes back is done when each was asked for once."""
+        """Request the ratings; the result is done when each has been tried once."""
         if self._ratings is None:
             return None
         tries = []
@@ -190,7 +190,7 @@ class ShortTermAgent:
         return asyncio.wait(tries) if tries else None
 
     async def answered(self, key: Key, rating: int | None) -> None:
-        """An exchange's rating is known, or known not to be had."""
+        """Decide on an exchange with its rating; None if the model gave none."""
         partition, user_id, session_id, seq = key
         session = self._store.session(partition, user_id, session_id)
         if seq not in session.asked:
@@ -203,7 +203,7 @@ class ShortTermAgent:
     def _advance(
         self, partition: int, user_id: str, session_id: str, records: list[tuple[int, SessionInput]], lead: int
     ) -> SessionChanges:
-        """`lead`: how far ahead of its record one of these is dated (ms)."""
+        """Apply records to a session. `lead` is the most that one is dated ahead of its record (ms)."""
         store = self._store
         session = store.session(partition, user_id, session_id)
         outcome = self._rules.advance(
@@ -213,7 +213,7 @@ class ShortTermAgent:
             exchange=store.exchanges_of(partition, session),
             emptied=store.emptied_of(partition, session),
         )
-        if outcome.session.offset != session.offset:  # else all of it was in already
+        if outcome.session.offset != session.offset:  # else all records were already included
             if lead > session.lead:
                 outcome.session = outcome.session._replace(lead=lead)
             self._save(partition, outcome)
@@ -228,7 +228,7 @@ class ShortTermAgent:
         self._event_log.append(promotion(session, decision), headers)
 
     def _have_summed_up(self, partition: int, session: Session, wanted: SummaryWanted) -> None:
-        """A user who asks for it means the whole day, not one session's newest messages."""
+        """Request a summary. A user who asks for one means the whole day, not one session's newest messages."""
         triggers = self._rules.triggers
         assert triggers is not None, "it is they who want it"
         others: list[tuple[str, Message]] = []
@@ -262,7 +262,7 @@ class ShortTermAgent:
             metrics.decisions.labels("promoted" if kept else "dropped", reason).inc(count)
 
     async def note_silence(self, memory: MemorySettings) -> None:
-        """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
+        """Write a `Silence` for each session whose silence closes an exchange, ends the session or ends its day."""
         for silence in self.idle.due(memory, self._store.session, self._clock.now()):
             self._event_log.append_silence(silence)
         await self._event_log.deliver()
@@ -277,9 +277,9 @@ class ShortTermAgent:
                 self._store.drop(partition, session)
 
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
-        """Nothing of the user that came up to `until` (epoch ms) stays in a window, or is promoted out of one.
+        """Remove the user's messages up to `until` (epoch ms) from the windows, so that none is promoted.
 
-        What is dated later goes as well where its session dates messages ahead of their records by so much.
+        Messages dated up to the session's `lead` later are removed too: they may be that far ahead of their records.
         """
         store = self._store
         self._flow.forget(user_id)
@@ -292,7 +292,7 @@ class ShortTermAgent:
             store.forget_message_ids(partition, session)
 
     def memories_of(self, partition: int, user_id: str) -> list[Named]:
-        """The memories that the user's closed exchanges are, or would be."""
+        """Return the memories that the user's closed exchanges are, or would become."""
         return [
             (user_id, held.memory_id(user_id, session.session_id), held.started_at)
             for session in self._store.of_user(partition, user_id)
@@ -300,7 +300,7 @@ class ShortTermAgent:
         ]
 
     def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
-        """Remove the exchanges of these memories from the user's windows, regardless of what was decided on them.
+        """Remove the exchanges of these memories from the user's windows, regardless of the decisions on them.
 
         The ids of their messages stay known, so that messages that are sent again do not open another exchange.
         """
@@ -319,10 +319,10 @@ class ShortTermAgent:
         return list(map(self._store.exchanges_of(partition, session), sorted(session.named)))
 
     def begin_anew(self, partition: int) -> bool:
-        """The partition's log is read from its start. Rows that say that they include some of it are of another log.
+        """Drop the rows of a partition whose log is read from its start; return whether there were any.
 
-        They were on their way to a broker that has lost everything, and came to the one in its place. They are
-        dropped; whether there were any.
+        Rows that claim to include a part of that log belong to another log: they were on their way to a broker that
+        has lost everything, and reached its replacement.
         """
         former = list(self._store.of_partition(partition))
         for session in former:
@@ -331,7 +331,7 @@ class ShortTermAgent:
         return bool(former)
 
     async def recovered(self) -> None:
-        """The tables are back: take up the sessions' silence, and what is asked about, from now."""
+        """Call after recovery of the tables: measure silence from now, and request pending ratings again."""
         if lost := self._store.recovered():
             self._metrics.lost_exchanges.inc(lost)
             log.warning("%d exchanges of windows are not in their changelog; the sessions go on without them", lost)
@@ -347,18 +347,18 @@ class ShortTermAgent:
             key = partition, session.user_id, session.session_id, exchange.seq
             if self._ratings is not None:
                 self._ratings.ask(key, exchange)
-            else:  # asked by a worker that had a model; now there is none
+            else:  # requested by a worker with a model; now there is none
                 await self.answered(key, self._rules.promoter.rating_of(exchange))
 
 
 def closed_at(record: Any) -> Headers:
-    """The header of a promotion that was decided on by this record."""
+    """Return the header of a promotion that this record decided; empty if the record has no timestamp."""
     timestamp = record.timestamp
     return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
 
 
 def promotion(session: Session, decision: Decision) -> Promotion:
-    """The event that carries an exchange into long-term memory; the same exchange always gives the same ids."""
+    """Return the event that makes an exchange a memory; the same exchange always gives the same ids."""
     exchange = decision.exchange
     heard = decision.heard or exchange
     identity = exchange.memory_id(session.user_id, session.session_id)

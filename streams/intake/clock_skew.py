@@ -1,4 +1,4 @@
-"""How far the clocks of producers are from the log's, where their records say who they are."""
+"""Skew between producers' clocks and the log's, for records whose headers name their producer."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from prometheus_client import Gauge
 
 from schemas.topics import PRODUCER_HEADER
 
-#: Producers that are told apart; a header that names another one each time would fill the metrics.
+#: Limit of distinct producers: headers that name a new one each time would fill the metrics.
 MOST_PRODUCERS: Final = 100
 _NAME_CHARS: Final = 64
 
 
 class ClockSkew:
-    """Of each producer that a header names, the skew of its newest message: its time less that of its record."""
+    """Sets a gauge for each named producer: the time of its newest message minus its record's time (seconds)."""
 
     def __init__(self, gauge: Gauge) -> None:
         self._gauge = gauge
         self._known = set[str]()
 
     def note(self, headers: Sequence[tuple[str, bytes]], said_at: int, appended: int) -> None:
-        """Of one record; times are epoch ms."""
+        """Note one record; times are epoch ms."""
         for name, value in headers:
             if name == PRODUCER_HEADER:
                 self._seen(value.decode("utf-8", "replace")[:_NAME_CHARS], (said_at - appended) / 1000)

@@ -1,11 +1,11 @@
-"""How long each session has been silent: which silences are to be noted, and which sessions have expired.
+"""Idle tracker: how long each session has been silent, which silences to record, and which sessions have expired.
 
 Silence is measured by the monotonic clock: it depends on when the last message arrived, not on the messages'
-timestamps. Expiry is decided by event time: the monotonic clock starts over with every assignment, so with a deploy a
-day no session would ever be freed.
+timestamps. Expiry is decided by event time: the monotonic clock starts over with every assignment, so with one deploy
+a day no session would ever expire.
 
-There is an entry for every session in a window, and most of them are silent. So each entry is kept packed, as one
-string of bytes.
+There is an entry for every session with a window, and most of them are silent, so each entry is packed into one
+byte string.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from schemas.times import LATEST_MS
 from streams.intake.wakeups import Wakeups
 from tables.windows.sessions import Session, session_key
 
-#: The partition's number in so many bytes, then the session's key.
+#: A key begins with this many bytes of the partition's number; the session's key follows.
 _PARTITION_BYTES: Final = 4
-#: In the order of the fields of `_Idle`.
+#: The fields of `_Idle`, in order.
 _PACKED: Final = struct.Struct("<Qdddqqq????")
-#: The place of `last_at` among them.
+#: The index of `last_at` among them.
 _LAST_AT: Final = 6
-#: Of millions of sessions, `newest` looks at this many.
+#: How many sessions `newest` looks at; there may be millions.
 LOOKED_AT: Final = 5_000
-#: In place of a moment: there is none.
+#: Stands for a time that is not set.
 _NEVER: Final = -1
 
 
@@ -49,11 +49,11 @@ class QuietSession(NamedTuple):
 
 @dataclass(slots=True)
 class _Idle:
-    """Since when nothing arrived from a session (monotonic seconds), and which silences are noted since.
+    """When a session's last record arrived (`since`, monotonic seconds), and which silences were recorded since.
 
-    `look_at` and `free_at` (monotonic seconds) are when it is looked at next, `day_at` (epoch ms) as well. `day_ends`
-    (epoch ms) is when a day is over of which something is to be summed up; 0: none. `ended`, `last_at` and `waits`
-    (for the end of that day) are the session's own.
+    `look_at` and `free_at` (monotonic seconds) and `day_at` (epoch ms) are the next times to look at it. `day_ends`
+    (epoch ms) is the end of a day that needs a summary; 0: none. `ended`, `last_at` and `waits` (for the end of that
+    day) are the session's own.
     """
 
     number: int
@@ -101,17 +101,17 @@ class IdleTracker:
         return len(self._sessions)
 
     def newest(self, most: int) -> list[QuietSession]:
-        """Those that were spoken in last among the `LOOKED_AT` that began last, the newest first."""
+        """Return the sessions with the newest messages, newest first, among the `LOOKED_AT` that began last."""
         began_last = itertools.islice(reversed(self._sessions.items()), LOOKED_AT)
         moments = ((_PACKED.unpack(packed)[_LAST_AT], key) for key, packed in began_last)
         return [QuietSession(*_named(key), at) for at, key in heapq.nlargest(most, moments) if at]
 
     def forget(self, partition: int, session: Session) -> None:
-        """Nothing is known of the session any more."""
+        """Forget the session."""
         self._sessions.pop(_key(partition, session), None)
 
     def seen(self, partition: int, session: Session) -> None:
-        """Something arrived; what is closed or ended already needs no note of silence."""
+        """Note that a record arrived; an exchange or session that is already over needs no record of silence."""
         key = _key(partition, session)
         packed = self._sessions.get(key)
         if packed is None:
@@ -135,13 +135,13 @@ class IdleTracker:
     def due(
         self, memory: MemorySettings, session_of: Callable[[int, str, str], Session], clock_now: int
     ) -> list[Silence]:
-        """The silences to write now; each is given once. A session that is over is also silent until its day is."""
+        """Return the silences to write now, each once. An ended session has another one when its day ends."""
         self._learn(memory)
         found = {idle.number: (key, seconds) for key, idle, seconds in self._silent(memory)}
         silences = {idle.number: _until(key, ends) for key, idle, ends in self._days_over(clock_now, found)}
         for number, (key, seconds) in found.items():
             last_at = session_of(*_named(key)).last_at
-            if last_at:  # else nothing is known of it but silence: its messages are older than the log
+            if last_at:  # else only silence is known of it: its messages are older than the log
                 silences[number] = _until(key, int(min(last_at + seconds * 1000, LATEST_MS - 1)))
             idle = self._known(key)
             if idle is not None and idle.noted_idle and idle.day_ends:
@@ -150,10 +150,11 @@ class IdleTracker:
         return [silence for _, silence in sorted(silences.items(), key=lambda one: one[0])]
 
     def expired(self, memory: MemorySettings, clock_now: int) -> list[tuple[int, str, str]]:
-        """Sessions whose window has expired at `clock_now` (epoch ms); they are not named again.
+        """Return the sessions whose window has expired at `clock_now` (epoch ms), each once.
 
-        It has ended, the end of its day is noted, and nothing has come for as long as ends a session: what is read
-        again after a restart is in by then. So is one from which nothing has come for longer than a window lasts.
+        Such a session has ended, the end of its day is recorded, and nothing has arrived for as long as ends a
+        session: records that are read again after a restart have arrived by then. A session from which nothing has
+        arrived for longer than a window lasts has expired, too.
         """
         self._learn(memory)
         now, lasts = self._monotonic(), memory.ttl_seconds + memory.session_idle_seconds
@@ -181,7 +182,7 @@ class IdleTracker:
         self._gap = min(memory.exchange_gap_seconds, memory.session_idle_seconds)
 
     def _silent(self, memory: MemorySettings) -> Iterator[tuple[bytes, _Idle, float]]:
-        """Sessions whose turn it is, and the seconds that are over; each is looked at again when the next may be."""
+        """Yield the sessions whose silence reached a limit, and that limit (seconds); schedule each next look."""
         now = self._monotonic()
         for key in self._looks.until(now):
             idle = self._known(key)
@@ -205,7 +206,7 @@ class IdleTracker:
                 yield key, idle, over
 
     def _days_over(self, clock_now: int, others: Container[int]) -> Iterator[tuple[bytes, _Idle, int]]:
-        """Sessions that are over, and since now their day as well. `others` have something else to note first."""
+        """Yield ended sessions whose day has ended, too. `others` have another silence to record first."""
         for key in self._days.until(clock_now):
             idle = self._known(key)
             if idle is None or idle.day_at == _NEVER:
@@ -244,7 +245,7 @@ def _key(partition: int, session: Session) -> bytes:
 
 
 def _named(key: bytes) -> tuple[int, str, str]:
-    """Partition, user and session."""
+    """Return the partition, user and session of a key."""
     user_id, session_id = orjson.loads(key[_PARTITION_BYTES:])
     return int.from_bytes(key[:_PARTITION_BYTES], "big"), user_id, session_id
 

@@ -1,7 +1,7 @@
-"""Ratings that a model has to be asked for: outside of the stream, a bounded number at a time.
+"""Ratings by a model: requested outside of the stream, a limited number at a time.
 
-An exchange waits here while its row and its session's row say that it is asked about, so nothing is lost with
-this room: after a restart it is asked about again, and what was answered already is found in the shard.
+While an exchange waits here, its row and its session's row say that its rating is pending, so losing this queue loses
+nothing: after a restart the rating is requested again, and one that was already given is found in the shard.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.memories.shard import Shard
 
-#: From one asking to the next, where the session triggers none before.
+#: Delay between tries, unless the session triggers one earlier.
 BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
-#: For how long an exchange is asked about; then it counts as unimportant. A restart starts over.
+#: How long a rating is retried; then the exchange counts as unimportant. A restart starts over.
 PATIENCE_SECONDS: Final = 86_400.0
 
-#: Commits wait for what is asked for the first time: that goes before all that is asked again.
+#: Commits wait for first tries, so these go before all retries.
 _FIRST, _AGAIN = 0, 1
 
 Key = tuple[int, str, str, int]
@@ -40,13 +40,13 @@ class Rater(Protocol):
     model: str
 
     async def rate(self, user: str, assistant: str) -> int | None:
-        """0-10; None where it did not say. Never raises."""
+        """Return a rating, 0-10; None if the model gave none. Never raises."""
 
     def resumes_in(self) -> float:
-        """Seconds until it may be asked again; 0 where it may be asked now."""
+        """Return the seconds until the model may be asked again; 0 if it may be asked now."""
 
 
-#: Called with the key and the rating of an exchange, or None where it is not to be had.
+#: Called with the key and the rating of an exchange; None if the model gave none.
 Answered = Callable[[Key, int | None], Awaitable[None]]
 
 
@@ -55,17 +55,17 @@ class _PendingRating:
     exchange: Exchange
     first_try: asyncio.Future[None]
     since: float
-    """When it was asked about for the first time (monotonic seconds)."""
+    """When the rating was first requested (monotonic seconds)."""
     tries: int = 0
     due: float | None = None
-    """When to ask again (monotonic seconds); None while it is queued or being asked."""
+    """When to retry (monotonic seconds); None while the request is queued or running."""
 
 
 class Ratings:
-    """Asks, keeps what was answered in the shard, and says it to `answered`.
+    """Asks a model for ratings, keeps them in the shard, and passes them to `answered`.
 
-    A model that does not answer is asked again, less and less often, for as long as `patience` (seconds). It is shown
-    what is `heard` of an exchange, and no more.
+    A model that does not answer is asked again, less and less often, for `patience` seconds. It sees only the part
+    of an exchange that `heard` returns.
     """
 
     def __init__(
@@ -89,17 +89,17 @@ class Ratings:
         self._workers: list[asyncio.Task[None]] = []
 
     def start(self, answered: Answered) -> None:
-        """Begin to ask."""
+        """Start the workers."""
         self._workers = [asyncio.create_task(self._work(answered)) for _ in range(self._concurrency)]
 
     async def stop(self) -> None:
         await ended(self._workers)
 
     def ask(self, key: Key, exchange: Exchange) -> asyncio.Future[None] | None:
-        """Ask for a rating, or, where that has failed, ask again now.
+        """Request a rating; if an earlier try failed, retry now.
 
-        The future, of an exchange that is new here, is done when the first try is over: until then its rating
-        is out, and what it came from must not count as processed.
+        Return a future if the exchange is new here. It is done when the first try is over: until then the records
+        of the exchange must not count as processed.
         """
         known = self._asked.get(key)
         if known is None:
@@ -113,16 +113,16 @@ class Ratings:
         return None
 
     def tick(self) -> None:
-        """Ask again about what has waited long enough."""
+        """Retry the ratings whose delay is over."""
         now = self._monotonic()
         while self._due and self._due[0][0] <= now:
             due, key = heapq.heappop(self._due)
             asked = self._asked.get(key)
-            if asked is not None and asked.due == due:  # else it was asked about since
+            if asked is not None and asked.due == due:  # else it was retried since
                 self._ask_again(key, asked)
 
     def forget(self) -> None:
-        """Partitions have moved: what is still ours is asked about again."""
+        """Drop all requests, after partitions have moved: those that are still ours are made again."""
         for asked in self._asked.values():
             _settle(asked)
         self._asked.clear()
@@ -141,7 +141,7 @@ class Ratings:
             try:
                 await self._rate(key, asked, answered)
             except ShardNotHere:
-                self._drop(key, asked)  # its partition's owner asks
+                self._drop(key, asked)  # the partition's new owner asks
             except Exception as exc:
                 self._on_failure(exc, "a rating")
                 return
@@ -170,7 +170,7 @@ class Ratings:
         self._drop(key, asked)
 
     def _wait(self, key: Key, asked: _PendingRating, seconds: float) -> None:
-        """Ask again after so many seconds. Until then the exchange's records may count as processed."""
+        """Retry after this many seconds. Meanwhile the exchange's records may count as processed."""
         _settle(asked)
         if self._asked.get(key) is asked:
             asked.due = self._monotonic() + seconds

@@ -1,8 +1,8 @@
-"""Short-term memories that a user asked for: kept with their session, promoted at its end, at which they expire.
+"""Session notes: short-term memories that a user asked for. They expire, or are promoted, when their session ends.
 
-They come by `long-term` and their sessions by `conversations`, so either may be known first. An important note whose
-session has ended already is promoted when it comes; one whose session nothing is known of opens it, and silence
-ends it as any other. What was asked for after a session's end is not of the session that ended: it stays.
+Notes arrive by `long-term` and their sessions by `conversations`, so either may arrive first. An important note whose
+session has already ended is promoted at once; one whose session is unknown opens that session, and silence ends it
+like any other. A note that was requested after its session's end does not belong to the ended session: it stays.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tables.windows.short_term import ShortTermStore
 
 
 class SessionNotes:
-    """Keeps the notes of a worker's sessions. Those of at least `important` outlive their session.
+    """Keeps the notes of a worker's sessions. Notes with an importance of at least `important` are promoted.
 
-    `opened` is told of each session that a note has opened.
+    `opened` is called with each session that a note has opened.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class SessionNotes:
         self._memory, self._important, self._opened = memory, important, opened
 
     async def take(self, partition: int, events: Sequence[LongTermEvent]) -> None:
-        """Keep and forget what these events say, after the shard took them in: its tombstones hold here too.
+        """Keep and forget notes as these events say, after the shard has applied them: its tombstones apply here too.
 
-        Raises `ShardNotHere` where the partition is not this worker's.
+        Raises `ShardNotHere` if the partition is not this worker's.
         """
         asked = [event for event in events if is_short_term(event)]
         forbidden = []
@@ -58,7 +58,7 @@ class SessionNotes:
             named = [(event.user_id, _identity(event), event.timestamp) for event in asked]
             forbidden = await self._shards.call(partition, Shard.forgotten, named)
         kept, verdicts = list[Note](), iter(forbidden)
-        for event in events:  # from here on nothing is awaited until all is in the table
+        for event in events:  # no `await` from here until all notes are in the table
             if isinstance(event, Forget | ForgetUser):
                 self._forget(partition, event)
             elif is_short_term(event) and not next(verdicts):
@@ -70,7 +70,7 @@ class SessionNotes:
             self._crowd_out(partition, held, len(held) - self._memory.notes)
         for user_id in dict.fromkeys(note.user_id for note in kept):
             if (too_many := self._notes.count_of(partition, user_id) - self._memory.notes_of_user) > 0:
-                spare = self._memory.notes_of_user // 10  # or the next ones would have them all looked through again
+                spare = self._memory.notes_of_user // 10  # else each of the next notes would scan all of them again
                 self._crowd_out(partition, self._notes.of_user(partition, user_id), too_many + spare)
         for note in kept:
             session = self._session(partition, note)
@@ -80,22 +80,22 @@ class SessionNotes:
         await self._event_log.deliver()
 
     def session_ended(self, partition: int, session: Session, at: int) -> None:
-        """Promote the important notes that have not expired when the session ends (epoch ms of event time).
+        """Promote the important notes that have not expired when the session ends, `at` (epoch ms of event time).
 
-        All that were asked for until then expire with it.
+        All notes that were requested until then expire with the session.
         """
-        until = max(at, session.last_at) if session.ended else at  # it may have gone on, and ended again
+        until = max(at, session.last_at) if session.ended else at  # it may have continued and ended again
         for note in self._notes.of_session(partition, session.user_id, session.session_id):
             self._promote(partition, note, at)
             self._end(partition, note, until)
 
     def forget_expired(self) -> None:
-        """Drop what has expired, but for what the end of its session is still to decide on.
+        """Drop expired notes, except those that the end of their session has yet to decide on.
 
-        The log may be behind the clock: such a note has expired by now, but not yet where the session will end.
+        The log may be behind the clock: such a note has expired by now, but perhaps not when its session ends.
         """
         now, ours = self._clock.passed(), frozenset(self._shards.partitions())
-        for partition, note in self._notes.expired(now):  # copies of other workers' partitions are among them
+        for partition, note in self._notes.expired(now):  # includes copies of other workers' partitions
             if partition not in ours:
                 continue
             if not (self._is_due(note) and self._goes_on(partition, note)):
@@ -103,9 +103,9 @@ class SessionNotes:
                 self._count("expired")
 
     def recovered(self) -> None:
-        """The table is back: it is at least as late as its newest note.
+        """Call after recovery of the table: advance the clock to its newest note, and end notes of ended sessions.
 
-        A session's row is written before its notes' are: who was killed in between has left notes of one that ended.
+        A session's row is written before its notes: a crash in between leaves notes of an ended session unchanged.
         """
         ours = frozenset(self._shards.partitions())
         for partition, _, note in self._notes.items():
@@ -144,7 +144,7 @@ class SessionNotes:
         )
 
     def _open_session(self, partition: int, note: Note) -> None:
-        """A session in which nothing was said is as old as its note; else silence would never end it."""
+        """Give a session without messages the note's time; otherwise silence would never end it."""
         session = self._store.session(partition, note.user_id, note.session_id)
         if not session.last_at:
             session = session._replace(last_at=note.created_at)
@@ -152,7 +152,7 @@ class SessionNotes:
             self._opened(partition, session)
 
     def _crowd_out(self, partition: int, held: Sequence[Note], too_many: int) -> None:
-        """The oldest of these leave; important ones are promoted, so that nothing is lost before its time."""
+        """Drop the `too_many` oldest notes; important ones are promoted first, so that they are not lost."""
         for leaving in held[: max(0, too_many)]:
             self._promote(partition, leaving, held[-1].created_at)
             self._notes.drop(partition, leaving)
@@ -169,7 +169,7 @@ class SessionNotes:
         self._count("removed", len(gone))
 
     def _promote(self, partition: int, note: Note, at: int) -> None:
-        """Make a long-term memory of a note that is important, and not expired at `at` (epoch ms); once."""
+        """Promote a note, once, if it is important and has not expired at `at` (epoch ms)."""
         held = self._notes.named(partition, note.user_id, note.id)
         if held is None or not self._is_due(held) or held.expires_at <= at:
             return
@@ -179,13 +179,13 @@ class SessionNotes:
         self._count("promoted")
 
     def _end(self, partition: int, note: Note, at: int) -> None:
-        """Its session has ended at `at` (epoch ms)."""
+        """Let a note expire at `at` (epoch ms), its session's end, if it was created by then and expires later."""
         held = self._notes.named(partition, note.user_id, note.id)
         if held is not None and held.created_at <= at < held.expires_at:
             self._notes.keep(partition, held._replace(expires_at=at))
 
     def _is_due(self, note: Note) -> bool:
-        """Whether a long-term memory is to be made of it when its session ends."""
+        """True if the note has to be promoted when its session ends."""
         return note.importance >= self._important and not note.promoted
 
     def _goes_on(self, partition: int, note: Note) -> bool:
@@ -201,14 +201,14 @@ class SessionNotes:
 
 
 def is_short_term(event: LongTermEvent) -> TypeGuard[Remember]:
-    """Whether it asks for a short-term memory, which no shard keeps."""
+    """True if the event asks for a short-term memory, which no shard keeps."""
     return isinstance(event, Remember) and event.kind == "short_term"
 
 
 def promoted(note: Note) -> Remember:
-    """The event that makes a long-term memory of a note. The memory has the note's id: `forget` means both.
+    """Return the event that promotes a note. The memory has the note's id, so `forget` means both.
 
-    Its time is the note's, so that what `forget_user` forbids stays forbidden.
+    The event has the note's time, so the tombstone of a later `forget_user` covers it.
     """
     return Remember(
         event_id=event_id("note", note.user_id, note.id),
@@ -225,7 +225,7 @@ def promoted(note: Note) -> Remember:
 
 
 def _metadata(event: Remember) -> dict[str, Any] | None:
-    """With those who wrote it, whom the event alone says."""
+    """Return the event's metadata with its sources, for which a note has no other field."""
     given = {key: value for key, value in (event.metadata or {}).items() if key != SOURCES}
     return (given | ({SOURCES: event.sources} if event.sources else {})) or None
 

@@ -1,4 +1,4 @@
-"""A timetable: keys by the moments at which their owner wants to look at them, for eight bytes each."""
+"""Timetable of keys, by the time at which the caller wants to look at them; eight bytes a key."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 
 class Wakeups:
-    """Keys in spans of time; moments and `width` are in the same unit.
+    """Keys grouped into spans of time; times and `width` have the same unit.
 
-    All keys of a span come together, so a key may come early; the caller then adds it again. A key whose moment has
-    changed since also comes at its former one, and a key that was added more than once comes more than once.
+    All keys of a span are returned together, so a key may be early; the caller then adds it again. A key whose time
+    has changed is also returned at its old time, and a key that was added twice is returned twice.
     """
 
     def __init__(self, width: int) -> None:
@@ -28,7 +28,7 @@ class Wakeups:
             keys.append(key)
 
     def until(self, now: float) -> Iterator[bytes]:
-        """Take out the keys of all spans that have begun; what is added meanwhile comes the next time."""
+        """Take out the keys of all spans that have begun; keys added meanwhile are left for the next call."""
         begun = list[list[bytes]]()
         while self._order and self._order[0] * self._width <= now:
             begun.append(self._spans.pop(heapq.heappop(self._order)))

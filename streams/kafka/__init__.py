@@ -1,1 +1,1 @@
-"""Everything that knows Kafka: how records are read, produced and committed, and how changelogs are kept."""
+"""Everything that knows Kafka: reading, producing and committing records, and keeping changelogs."""

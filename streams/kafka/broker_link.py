@@ -1,6 +1,6 @@
 """A worker's link to its broker: found at the start, and watched from then on.
 
-The clients try for ever and say nothing: what is missing, refused, gone or recreated is looked for here.
+The clients retry forever and report nothing, so missing and recreated topics, refusals and stalls are detected here.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ log = logging.getLogger(__name__)
 
 #: Between two attempts to reach the broker at the start.
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
-#: Before a question that the broker did not answer is asked again.
+#: Before a request that the broker did not answer is repeated.
 RETRY_SECONDS: Final = 1.0
-#: How often it is looked for refusals and stalls.
+#: Interval of the checks for refusals and stalls.
 TICK_SECONDS: Final = 1.0
-#: How often each broker is asked whether it answers.
+#: Interval of the requests to each broker.
 BROKER_SECONDS: Final = 3.0
-#: How often it is looked whether topics are missing, while the broker keeps a commit waiting for as long.
+#: Interval of the checks for missing topics; they are made only if a commit has waited as long for the broker.
 LOOK_SECONDS: Final = 10.0
 
 
 class BrokerLink:
-    """`recovered` tells whether the worker has read its tables back since partitions were assigned.
+    """`recovered` returns whether the worker has recovered its tables since partitions were assigned.
 
-    `log_ms` is how far back `long-term` must reach where checkpoints have what is older.
+    `log_ms` is how far back `long-term` must reach if checkpoints have older events.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class BrokerLink:
 
     @property
     def refusal(self) -> str:
-        """Why the broker lets us not in any more; empty where it does, or is not there."""
+        """Why the broker refuses us now; empty if it lets us in, or does not answer."""
         return self._refused.reason
 
     def amiss(self) -> list[str]:
-        """What keeps the worker from its broker, or from committing; empty where nothing does."""
+        """Return what keeps the worker from its broker, or from committing; empty if nothing does."""
         reasons = []
         if self._missing:
             reasons.append(self._missing)
@@ -92,11 +92,11 @@ class BrokerLink:
         return reasons
 
     async def find(self, *, patient: bool) -> None:
-        """Return when the broker has the topics, and we the rights.
+        """Return when the broker has the topics, and we have the rights.
 
-        A patient one waits for a broker that does not answer, and for the right to read as a group; `amiss` says so
-        meanwhile. Raises `BrokerUnavailable`, `NotAllowed`, or what the topics are not as they must be with; first of
-        all `SettingsError` where the data directory is of another number of partitions.
+        If `patient`, wait for a broker that does not answer, and for the right to read as a group; `amiss` reports it
+        meanwhile. Raises `BrokerUnavailable`, `NotAllowed`, or the errors of `worker_topics`; before all of these,
+        `SettingsError` if the data directory has another number of partitions.
         """
         await asyncio.to_thread(require_partitions, self._data_dir, self._kafka.partitions)
         for attempt in itertools.count(1):
@@ -113,7 +113,7 @@ class BrokerLink:
             await asyncio.sleep(BACKOFF.after(attempt))
 
     def watch(self, timers: Timers) -> None:
-        """Look for what the clients do not tell."""
+        """Start the timers of all checks."""
         timers.every(Timer.REFUSALS, TICK_SECONDS, self._look_for_refusal)
         timers.every(Timer.STALLS, TICK_SECONDS, self._stalls.tick)
         timers.every(Timer.BROKERS, BROKER_SECONDS, self._brokers.look)
@@ -125,29 +125,29 @@ class BrokerLink:
         await self._topics.close()
 
     async def lacking(self, exc: KafkaError) -> SiltstoneError:
-        """Which right it is that the broker has refused while we were at work."""
+        """Find out which right the broker has refused while we were running."""
         tried = await try_rights(self._kafka, frozenset(self._hot.changelogs), tokens=self._tokens)
         if tried.missing:
             return not_allowed(self._kafka, tried.missing)
         return SiltstoneError(f"Kafka refused a right that it gives now ({type(exc).__name__}): restart it")
 
     def topic_id(self, topic: str) -> str:
-        """Which topic is under the name; empty where the broker does not say."""
+        """Return the id of the topic with this name; empty if the broker gives none."""
         return self._topics.id_of(topic)
 
     async def look_for_topics(self) -> None:
-        """A topic that is gone takes nothing and refuses nothing: a producer would wait for it for twenty minutes.
+        """Raise `BrokerEmptied` if topics are gone: a producer would wait for a deleted topic for twenty minutes.
 
-        Raises `BrokerEmptied`: the worker restarts, and has it created, or says what is to be created.
+        The worker restarts, and creates the topic or reports what must be created.
         """
         if self._hot.outbox.waits() < LOOK_SECONDS:
             return
-        with contextlib.suppress(BrokerUnavailable):  # that it is waited for is in its health already
+        with contextlib.suppress(BrokerUnavailable):  # its health reports the wait already
             if lost := await missing_topics(self._kafka, also=self._hot.changelogs):
                 raise BrokerEmptied(lost)
 
     async def _prepare_topics(self) -> None:
-        """They are there, those of them that may be created, and all that is to be done with them is allowed."""
+        """Check the rights, create the topics that may be created, and compare all topics with what they must be."""
         changelogs = frozenset(self._hot.changelogs)
         tried = await require_rights(self._kafka, changelogs, tokens=self._tokens)
         await worker_topics(self._kafka, self._data_dir, self._log_ms)
@@ -168,12 +168,12 @@ class BrokerLink:
                 await self._topics.note()
                 self._hot.begun_anew = frozenset()
         except BrokerUnavailable as exc:
-            log.debug("the topics are not looked at: %s", exc)  # its health and the consumer say so
+            log.debug("the topics are not looked at: %s", exc)  # health and the consumer report it
         except SiltstoneError as exc:
             self._hot.halt(exc, "topics")
 
     async def _same_topics(self) -> None:
-        """Raises `BrokerEmptied` where the broker has lost topics, or offsets that it was told."""
+        """Raise `BrokerEmptied` if the broker has lost topics, or offsets that were committed to it."""
         while True:
             try:
                 if lost := await missing_topics(self._kafka):

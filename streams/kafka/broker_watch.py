@@ -1,6 +1,6 @@
-"""Brokers that go and come back: each one of the cluster is asked, over a connection of its own, whether it answers.
+"""Watches the cluster's brokers: asks each one, over a connection of its own, whether it answers.
 
-The clients go on with the brokers that are left, and do not say that one is away.
+The clients go on with the remaining brokers, and do not report one that is away.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
-#: A broker that says nothing for so long does not answer.
+#: A broker that is silent for this long does not answer.
 ANSWER_SECONDS = 5.0
-#: One that does not answer so often on end is away: once can be a moment of ours.
+#: A broker is away after this many unanswered requests in a row: a single one may be our own delay.
 AWAY_AFTER = 2
-#: One that is away and not among the cluster's for so long was taken out of it.
+#: A broker that is away, and not listed by the others, for this long was removed from the cluster.
 GONE_SECONDS = 3600.0
 
 Address = tuple[str, int]
 
 
 class Brokers(Protocol):
-    """Who can be asked for the addresses of all brokers that there are."""
+    """Asks brokers for the addresses of all brokers of the cluster."""
 
     async def listed_by(self, address: Address) -> list[Address]:
-        """What the broker with this address says. Raises `OSError`, `TimeoutError` or `KafkaError`."""
+        """Return the brokers that this broker lists. Raises `OSError`, `TimeoutError` or `KafkaError`."""
 
     def close(self) -> None:
-        """No more is asked."""
+        """Close all connections."""
 
 
 class BrokerWatch:
-    """Tells when a broker goes (WARNING, its address and since when), once a minute, and when it is back."""
+    """Logs when a broker goes away (WARNING, its address and since when), once a minute, and when it is back."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class BrokerWatch:
         self._watched = {address: self._broker() for address in self._configured}
 
     async def look(self) -> None:
-        """Ask all of them, and tell what has changed."""
+        """Ask all brokers, and log what has changed."""
         watched = dict(self._watched)
         answers = await asyncio.gather(*(self._ask(address) for address in watched))
         if listed := {address for answer in answers if isinstance(answer, list) for address in answer}:
@@ -73,14 +73,14 @@ class BrokerWatch:
             self._watched[address] = self._broker()
 
     def close(self) -> None:
-        """No more is asked."""
+        """Stop watching, and close all connections."""
         self._brokers.close()
 
     def _broker(self) -> _Broker:
         return _Broker(Outage(self._monotonic), self._now())
 
     async def _ask(self, address: Address) -> list[Address] | str:
-        """The brokers that this one knows; or why it does not answer."""
+        """Return the brokers that this one lists, or why it does not answer."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._brokers.listed_by(address)
@@ -104,7 +104,7 @@ class BrokerWatch:
                 log.info("Kafka broker %s answers again, after %.0f s", name, (broker.heard - heard) / 1000)
 
     def _needless(self, address: Address, broker: _Broker) -> bool:
-        """Whether it is another address of a broker that is listed, or a broker that was taken out of the cluster."""
+        """Whether this is another address of a listed broker, or a broker that was removed from the cluster."""
         if address in self._listed:
             return False
         if not broker.silent:
@@ -116,7 +116,7 @@ class BrokerWatch:
 
 
 class _Broker:
-    """What is known of one: when it was heard last (epoch ms), and how often it has not answered since."""
+    """When a broker last answered (epoch ms), and how many requests it has not answered since."""
 
     __slots__ = ("heard", "outage", "silent")
 
@@ -125,7 +125,7 @@ class _Broker:
 
 
 class Connections:
-    """One to each broker, recreated where it is broken."""
+    """A connection to each broker, recreated if it is broken."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._options: dict[str, Any] = client_options(kafka)

@@ -1,4 +1,4 @@
-"""Bad records go to the dead-letters topic with their coordinates; the stream goes on."""
+"""Sends bad records to the dead-letters topic with their coordinates; the stream goes on."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from streams.telemetry.metrics import Metrics
 log = logging.getLogger(__name__)
 
 MAX_KEY_BYTES = 64 * 1024
-#: Of a value in a second attempt, where the topic takes less than we ask for: the least that brokers are set to.
+#: A refused value is cut to this length, for topics that accept less than we ask for: the lowest limit in use.
 LEAST_VALUE_BYTES = 512 * 1024
-#: Where a record has no coordinates, because it never came into a topic.
+#: Partition and offset of a record that never got into a topic.
 NOWHERE = -1
 
 
@@ -29,9 +29,9 @@ class DeadLetters:
         self._outbox, self._topic, self._metrics = outbox, topic, metrics
 
     def send(self, record: Any, error: BadRecord) -> None:
-        """Keep the record's original bytes, with where it came from and what is wrong.
+        """Keep the record's original bytes, with its coordinates and the error.
 
-        No more of them than a broker takes: a compressed record can be of any size.
+        The bytes are cut to what a broker accepts: a compressed record can be of any size.
         """
         where = f"{record.topic}[{record.partition}]@{record.offset}"
         log.warning("%s is a dead letter: %s", where, error.kind)
@@ -46,18 +46,18 @@ class DeadLetters:
         key = None if record.key is None else record.key[:MAX_KEY_BYTES]
         value = None if record.value is None else record.value[:MAX_VALUE_BYTES]
         if key is value is None:
-            key = b""  # aiokafka sends no record that has neither
+            key = b""  # aiokafka sends no record without key and value
         self._outbox.post(self._topic, value, key=key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()
 
     def pass_over(self) -> None:
-        """Count a message without words, which is no bad record."""
+        """Count a message without words, which is not a bad record."""
         self._metrics.wordless.inc()
 
     def keep_refused(self, refused: RefusedRecord) -> None:
-        """Keep what a broker refused for good: the topic that it was meant for is named, and no offset.
+        """Keep a record that a broker refused for good, with its destination topic and no offset.
 
-        A dead letter that is refused itself is cut once more; after that only its coordinates are in the log.
+        A dead letter that is refused itself is cut once more; if that is refused, only its coordinates are logged.
         """
         topic, key, value, _, error = refused
         why = type(error).__name__

@@ -1,6 +1,6 @@
-"""From a fetched batch to what its agent works with: decoded, without what is unusable or another partition's.
+"""Inbox: decodes a fetched batch for its agent, without unusable and misrouted records.
 
-It stands above `hotpath`, which moves bytes and offsets and does not know what a record says.
+It is a layer above `faust/`, which moves bytes and offsets and does not decode records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streams.kafka.rerouting import Rerouting
 
 
 class OfUser(Protocol):
-    """What a record of a keyed topic says, and whose it is."""
+    """The decoded content of a record of a keyed topic, with its user."""
 
     @property
     def user_id(self) -> str: ...
@@ -26,7 +26,7 @@ U = TypeVar("U", bound=OfUser)
 
 
 class Inbox(Generic[U]):
-    """Reads the records of one topic with `decode`, which raises `BadRecord` for what it cannot read.
+    """Reads the records of one topic with `decode`, which raises `BadRecord` for a record that it cannot read.
 
     inbox = Inbox(decode, dead_letters, rerouting)
     for record, event in inbox.read(records): ...
@@ -36,11 +36,10 @@ class Inbox(Generic[U]):
         self._decode, self._dead_letters, self._rerouting = decode, dead_letters, rerouting
 
     def read(self, records: Iterable[Any]) -> Iterator[tuple[Any, U]]:
-        """The records that are to be used here, in their order, each with what it says.
+        """Yield the usable records in their order, each with its content.
 
-        Where a record cannot be read, a dead letter is posted. Where it is misrouted, it is posted again with the
-        right key. Either happens when the iteration comes to it, and awaits nothing. A message without words is
-        passed over.
+        For an unreadable record a dead letter is posted. A misrouted record is posted again with the right key. Both
+        happen when the iteration reaches the record, without an await. A message without words is skipped.
         """
         decode, rerouting = self._decode, self._rerouting
         partitions = rerouting.partitions
@@ -53,23 +52,23 @@ class Inbox(Generic[U]):
             except BadRecord as error:
                 self._dead_letters.send(record, error)
                 continue
-            # Nearly every record lies where it should: of those, `reroute` is not asked.
+            # Nearly every record is in its place: for those, `reroute` is not called.
             in_place = (record.key, record.partition) == route_of(said.user_id, partitions)
             if in_place or not rerouting.reroute(record, said.user_id):
                 yield record, said
 
     def read_again(self, records: Iterable[Any]) -> Iterator[tuple[Any, U]]:
-        """The same as `read` for records whose turn has been, or is still to come: nothing is posted."""
+        """As `read`, for records that are also read in their turn, before or after: nothing is posted."""
         for record, said in readable(self._decode, records):
             if not self._rerouting.is_misrouted(record, said.user_id):
                 yield record, said
 
 
 def readable(decode: Callable[[Any], T], records: Iterable[Any]) -> Iterator[tuple[Any, T]]:
-    """The records that `decode` can read, misrouted or not, each with what it says."""
+    """Yield the records that `decode` can read, misrouted or not, each with its content."""
     for record in records:
         try:
             said = decode(record)
-        except BadRecord:  # a dead letter, where it is read in its turn
+        except BadRecord:  # a dead letter when it is read in its turn
             continue
         yield record, said

@@ -1,4 +1,4 @@
-"""What was lost in Kafka before it was read is told (WARNING) and counted, never passed over in silence."""
+"""Logs (WARNING) and counts what was lost in Kafka before it was read."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streams.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-#: The Kafka timestamp (epoch ms) of the first record of a topic's partition between two offsets; None where none is.
+#: The Kafka timestamp (epoch ms) of the first record of a topic's partition between two offsets; None without one.
 TimeOf = Callable[[str, int, int, int], Awaitable[int | None]]
 
 
 class Losses:
-    """Told once for each loss, for as long as the worker runs."""
+    """Reports each loss once while the worker runs."""
 
     def __init__(self, metrics: Metrics, time_of: TimeOf) -> None:
         self._metrics, self._time_of = metrics, time_of
         self._told: set[tuple[str, int, int]] = set()
 
     def deleted(self, lost: Lost) -> None:
-        """Records that were deleted from the log before they were read."""
+        """Report records that were deleted from the log before they were read."""
         self._metrics.lost_records.labels(lost.topic).inc(lost.end - lost.start)
         log.warning(
             "%s[%d]: offsets %d to %d were deleted before they were read; the oldest record that is there is %s",
@@ -37,10 +37,10 @@ class Losses:
         )
 
     def restored(self, tables: Sequence[Restored], needed: str, topic: str, committed: Mapping[int, int]) -> None:
-        """What was read back of the tables' changelogs, when these offsets of `topic` were committed.
+        """Report losses in the changelogs of restored tables; `committed` are the offsets of `topic` at that time.
 
-        Compaction leaves a changelog its beginning and its newest row: what has lost its beginning was deleted
-        from, and where the table `needed` has no row, its changelog was emptied or is another one.
+        Compaction keeps a changelog's first offset and its newest row. So a changelog that begins later has lost
+        records, and if the table `needed` has no rows, its changelog was emptied or recreated.
         """
         for table in tables:
             offset = committed.get(table.partition, 0)
@@ -69,9 +69,9 @@ class Losses:
                 )
 
     async def moved(self, topic: str, partition: int, newest: int | None, committed: int) -> None:
-        """Another tool has set the group's offset; `newest` is the last record that was read, if it is known."""
+        """Report that another tool has set the group's offset; `newest` is the last offset read, if known."""
         if (newest is not None and newest + 1 >= committed) or not self._is_news(topic, partition, committed):
-            return  # set back, what is read again changes nothing
+            return  # records before a lowered offset are in: reading them again changes nothing
         if newest is None:
             log.warning(
                 "%s[%d]: the group's offset was set to %d by another tool; what was passed over is not known",

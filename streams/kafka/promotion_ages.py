@@ -1,4 +1,4 @@
-"""How old promotions are when they are committed: seconds since the record was produced that decided on them."""
+"""Ages of promotions when they are committed: seconds since the record that decided on them was produced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.topics import CLOSED_AT_HEADER, Headers
 class PromotionAges:
     """Promotions on their way into a shard, and when each was decided on.
 
-    `now` (epoch ms) is to be the clock that stamps Kafka's records. Across two clocks an age is wrong by their
+    `now` (epoch ms) should be the clock that stamps Kafka's records. With two clocks an age is wrong by their
     difference, but never below 0.
     """
 
@@ -24,12 +24,12 @@ class PromotionAges:
         self._closed_at: dict[uuid.UUID, int] = {}
 
     def note(self, event: LongTermEvent, headers: Headers) -> None:
-        """An event was read for the first time, from a record with these headers."""
+        """Note an event that was read for the first time, from a record with these headers."""
         if isinstance(event, Promotion) and (moment := closed_at(headers)) is not None:
             self._closed_at[event.event_id] = moment
 
     def committed(self, events: Iterable[LongTermEvent], fresh: Sequence[LongTermEvent]) -> None:
-        """These events are in; the `fresh` ones among them were not before."""
+        """Observe the ages of committed events; only the `fresh` ones were not in the shard before."""
         if not self._closed_at:
             return
         now, new = self._now(), {event.event_id for event in fresh}
@@ -39,7 +39,7 @@ class PromotionAges:
                 self._seconds.observe(max(0, now - moment) / 1000)
 
     def clear(self) -> None:
-        """Nothing is on its way: what was read and is not committed is read again."""
+        """Forget all events: those that were read and not committed are read again."""
         self._closed_at.clear()
 
 

@@ -1,4 +1,4 @@
-"""What the Kafka clients say again and again is logged once, and then counted."""
+"""Logs repeated lines of the Kafka clients once, and then counts them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-#: For so long, repeats of a line are counted.
+#: How long repeats of a line are counted.
 COUNTED_SECONDS = 60.0
-#: Different lines that are counted at a time; of more, each is logged.
+#: Different lines that are counted at a time; any further lines are all logged.
 MOST_LINES = 1000
-#: Ids of nodes, offsets and ports do not make a line another one.
+#: Lines that differ only in numbers (ids of nodes, offsets, ports) count as equal.
 NUMBER: Final = re.compile(r"\d+")
 
 
 class Repeats(logging.Filter):
-    """A handler's filter: of the lines of some loggers, the first passes, and repeats are told once a minute.
+    """A handler's filter: the first of equal lines of some loggers passes, and repeats are reported once a minute.
 
-    They are told when the minute is over and anything is logged, by this module's logger. It is asked by all threads.
+    This module's logger reports them with the first log line after the minute. All threads call the filter.
     """
 
     def __init__(self, loggers: Sequence[str], monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +54,7 @@ class Repeats(logging.Filter):
         return True
 
     def _take_over(self, now: float) -> list[_Line]:
-        """Those whose minute is over and that were repeated; they are counted on, the others start over."""
+        """Return the repeated lines whose minute is over, and count them on; forget those without repeats."""
         ended = [(key, line) for key, line in self._counted.items() if line.until <= now]
         repeated = []
         for key, line in ended:
@@ -66,7 +66,7 @@ class Repeats(logging.Filter):
 
 
 class _Line:
-    """A line that was logged, and how often it came again."""
+    """A line that was logged, and how often it was repeated."""
 
     __slots__ = ("level", "logger", "repeats", "text", "until")
 

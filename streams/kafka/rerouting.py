@@ -1,4 +1,4 @@
-"""Records that do not lie where their user's records lie are produced again, once, with the right key."""
+"""Produces misrouted records, those with a wrong key or partition, again, once, with the right key."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from schemas.topics import REROUTED_HEADER, route_of
 from streams.kafka.commit.outbox import Outbox
 from streams.telemetry.metrics import Metrics
 
-#: More are left behind: beside a large value they might be more than a broker takes.
+#: Larger headers are dropped: with a large value, the record might exceed what a broker accepts.
 MAX_HEADERS_BYTES = 64 * 1024
 
 
 class Rerouting:
-    """Produces misrouted records again, with their headers and their time. Correct producers pay nothing for it.
+    """Produces misrouted records again, with their headers and their time. Correctly keyed records cost nothing.
 
-    A message without a time of its own has that of its record, and its id follows from it.
+    The time matters: a message without a time of its own has that of its record, and its id follows from it.
     """
 
     def __init__(self, outbox: Outbox, metrics: Metrics, partitions: int) -> None:
         self._outbox, self._metrics, self.partitions = outbox, metrics, partitions
 
     def is_misrouted(self, record: Any, user_id: str) -> bool:
-        """Whether the record does not lie where the user's do, and has not been sent there."""
+        """Whether the record has not the user's key and partition, and was not rerouted already."""
         if (record.key, record.partition) == route_of(user_id, self.partitions):
-            return False  # before a generator is made: this is asked of every record
+            return False  # before a generator is created: this runs for every record
         return not any(name == REROUTED_HEADER for name, _ in record.headers)
 
     def reroute(self, record: Any, user_id: str) -> bool:
-        """Produce a misrouted record again, with the right key; whether it was one, and so not to be used here."""
+        """Produce a misrouted record again with the right key. True if it was misrouted: do not use it here."""
         if not self.is_misrouted(record, user_id):
             return False
         key, partition = route_of(user_id, self.partitions)

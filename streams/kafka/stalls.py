@@ -1,4 +1,4 @@
-"""A worker that reads and cannot commit is not well: it says so in its health, and in the log."""
+"""Reports, for health and in the log, that a worker reads but cannot commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Stalls:
-    """Looks whether what is processed has not been committed for more than `seconds`."""
+    """Detects that processed records have not been committed for more than `seconds`."""
 
     def __init__(self, failing: Callable[[], Failing | None], seconds: float, metrics: Metrics) -> None:
         self._failing, self._seconds, self._metrics = failing, seconds, metrics
@@ -21,14 +21,14 @@ class Stalls:
 
     @property
     def reason(self) -> str:
-        """Since when, and why; empty where commits go on, or have failed for a moment only."""
+        """How long commits have failed, and why; empty if they succeed, or have failed only for a moment."""
         failing = self._failing()
         if failing is None or failing.seconds <= self._seconds:
             return ""
         return f"nothing could be committed for {failing.seconds:.0f} s: {failing.reason}"
 
     async def tick(self) -> None:
-        """Measure it, and tell it when it begins, once a minute, and when it is over."""
+        """Measure the stall, and log it when it begins, once a minute, and when it is over."""
         failing = self._failing()
         self._metrics.uncommitted_seconds.set(0.0 if failing is None else failing.seconds)
         reason = self.reason

@@ -1,7 +1,7 @@
-"""Whether words that may ask for something do: "remember my birthday" does, "do you remember my birthday?" does not.
+"""Readings that tell requests from other uses: "remember my birthday" asks, "do you remember my birthday?" does not.
 
-A phrase of the settings is taken as it stands, but for those of ours that questions and stories have as well: these
-ask where the words around them, within the sentence, leave it a request. Texts are in lower case.
+A phrase of the settings always counts as a request, except our own phrases that also occur in questions and stories:
+these count only if the words around them, within the sentence, allow a request. Texts are in lower case.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 from schemas.phrases import ORDERS_FIRST, SUMMARY_PHRASES
 
 Reading = Callable[[re.Match[str]], bool]
-"""Whether a phrase that was found asks."""
+"""Returns True if a phrase that was found is a request."""
 
 _CLAUSE: Final = re.compile(r"[.!?。！？؟\n;；؛:：,，、،…()（）\"“”—–]")
 _SENTENCE: Final = re.compile(r"[.!?。！？؟\n…]+")
 
 
 class Around(NamedTuple):
-    """What stands before and after a phrase in its clause, and what ends that; the whole rest of its sentence."""
+    """The text before and after a phrase in its clause, the mark that ends the clause, and the sentence's rest."""
 
     before: str
     after: str
@@ -29,7 +29,7 @@ class Around(NamedTuple):
 
 
 def around(found: re.Match[str]) -> Around:
-    """The surroundings of a phrase that was found.
+    """Return the text around a phrase that was found.
 
     >>> around(re.search("remember my", "hey, could you remember my name, please? thanks"))
     Around(before='could you', after='name', end=',', rest=' name, please?')
@@ -49,13 +49,13 @@ _OPENER: Final = re.compile(
     r"|i(?:['’]d| would)? (?:like|love|want|need|expect|ask)|you (?:to|must|should|have to|need to|can|could|may)"
     r"|(?:could|would|will|can) you|help me(?: to)?|siri|alexa|assistant)(?:\s+|$))*"
 )
-"""What may stand before an order in its clause."""
+"""Words that may stand before an order in its clause."""
 
 _POLITE: Final = re.compile(r"\b(?:could|would|will|can) you\b|\bplease\b")
 _TAG: Final = re.compile(
     r"(?:^|[\s,])(?:ok(?:ay)?|al(?:l )?right|please|yeah|right|(?:will|would|could|can) you)\s*\?+$"
 )
-"""What makes no question of an order: "…, ok?"."""
+"""Question tags that may follow an order: "…, ok?"."""
 
 _ASKED_WHAT: Final = re.compile(r"(?:what|when|where|who|whose|which|how|why|if|whether|any\w*)\b")
 _PAST: Final = re.compile(r"\s*(?:one\s+)?(?:time|day|night|summer|winter|trip|moment|scene|feeling)\b")
@@ -64,11 +64,11 @@ _SOMEBODY: Final = re.compile(
     r"(?:\s+(?:still|also|even|really|always|never|only|do|does|did|don['’]?t|didn['’]?t|can|can['’]?t|cannot|could"
     r"|couldn['’]?t|will|would|should|must|might|may|not|to|ever|have|had|need|want|try))*$"
 )
-"""Who remembers: with one of these before it, no order begins."""
+"""Subjects of "remember": after one of these, it is no order."""
 
 
 def orders_in_english(found: re.Match[str]) -> bool:
-    """Of "remember that" and "remember my": an order, or a request, to do so."""
+    """True if "remember that" or "remember my" is an order or a request."""
     near = around(found)
     if found[0].endswith("that"):
         if _PAST.match(found.string, found.end()):
@@ -80,18 +80,18 @@ def orders_in_english(found: re.Match[str]) -> bool:
     polite = _POLITE.search(near.before)
     if near.rest.rstrip().endswith("?") and not (polite or _TAG.search(near.rest)):
         return False
-    # "Can you remember my name?" asks; "can you remember that I eat no meat?" has it kept.
+    # "Can you remember my name?" is a question; "can you remember that I eat no meat?" is a request.
     return not (polite and polite[0] == "can you" and found[0].endswith("my") and near.rest.rstrip().endswith("?"))
 
 
 def asks_politely(found: re.Match[str]) -> bool:
-    """Of "could you remember": not after a question word ("how could you remember"), and not before one."""
+    """True if "could you remember" is not after a question word ("how could you remember"), and not before one."""
     near = around(found)
     return not near.before.endswith(("how", "why", "what", "who", "where")) and not _ASKED_WHAT.match(near.after)
 
 
 def warns_in_english(found: re.Match[str]) -> bool:
-    """Of "don't forget": not of who does not."""
+    """True if "don't forget" is an order, not a statement ("I don't forget")."""
     before = around(found).before
     told = re.search(r"\b(?:i|we|he|she|they|who|people)(?:\s+(?:usually|just|really|still|often))*$", before)
     return told is None or re.search(r"\b(?:so|sure)\b", before) is not None
@@ -101,7 +101,7 @@ _SELF: Final = re.compile(
     r"(?:我|他|她|它|谁|誰|咱|大家|自己|[们們])(?:[都还還也会會要得能没沒不想才只就仍总總可]|已经|已經|应该|應該|必须|必須|可以|一直|永远"
     r"|永遠|好像|根本|终于|終於|完全|一定|曾经|曾經)*$|[没沒不难難还還忘]$|[没沒]有$|(?:怎么|怎麼|怎样|怎樣|如何)(?:才?能|可以)?$"
 )
-"""Who remembers, or does not."""
+"""Subjects and negations before 记住 that make it a statement."""
 
 _FOR_ME: Final = re.compile(r"[帮幫给給替]我[们們]?$")
 _MODAL: Final = re.compile(r"能|可以|可不可以|可否|麻[烦煩]|[请請]")
@@ -113,7 +113,7 @@ _OPENER_ZH: Final = re.compile(
     r"|[明后後今当當][天早晚]|[早晚]上|[上下中]午|今后|今後|晚点|早点|出[门門]前?|睡前|周|週|星期|礼拜|禮拜|[\d一二三四五六七八九十两]|点|點|半|号|號"
     r"|日|月|前|[后後]|的?[时時]候?|再|小\w)*"
 )
-"""What may stand before 记得 where it is an order."""
+"""Words that may stand before 记得 when it is an order."""
 
 _LONG_AGO: Final = re.compile(
     r"[我他她咱你]?[们們]?(?:小[时時]候|以前|[当當][时時年]|上[次回]|那|有一?[次年回]|曾|[刚剛]才|第一次|最[后後]一次|去年|前年|好像|[过過]|了|很|清楚|起)"
@@ -121,7 +121,7 @@ _LONG_AGO: Final = re.compile(
 
 
 def orders_in_chinese(found: re.Match[str]) -> bool:
-    """Of 记住: not who has, or has not, and not whether."""
+    """True if 记住 is an order, not a statement that a person remembers or does not, and not a question."""
     near = around(found)
     if _FOR_ME.search(near.before):
         return True
@@ -129,7 +129,7 @@ def orders_in_chinese(found: re.Match[str]) -> bool:
 
 
 def reminds_in_chinese(found: re.Match[str]) -> bool:
-    """Of 记得, which also is to recall: where an order begins with it."""
+    """True if an order begins with 记得, which also means "to recall"."""
     near = around(found)
     if near.before.endswith(("不", "还", "還", "没", "沒")) or not _OPENER_ZH.fullmatch(near.before):
         return False
@@ -139,7 +139,7 @@ def reminds_in_chinese(found: re.Match[str]) -> bool:
 
 
 def warns_in_chinese(found: re.Match[str]) -> bool:
-    """Of 别忘了: not in reported speech ("he told me not to forget")."""
+    """True if 别忘了 is not reported speech ("he told me not to forget")."""
     return not re.search(r"(?:[说說]|叮[嘱囑]|(?:提醒|[叫让讓])(?:我|他|她))[:：]?$", around(found).before)
 
 
@@ -160,7 +160,7 @@ _DONE: Final = re.compile(r"[了过過](?:[吗嗎没沒]|[没沒]有)?$")
 
 
 def asks_for_a_summary(found: re.Match[str]) -> bool:
-    """Not where the text declines or reports a summary, or asks how to make one or whether it was made."""
+    """True unless the text declines or reports a summary, or asks how to make one or whether it was made."""
     near = around(found)
     return not _NO_SUMMARY.search(near.before) and not _DONE.search(near.after)
 
@@ -170,11 +170,11 @@ _POLITE_OPENER: Final = re.compile(
     r"|per favore|ma|allora|alsjeblieft|alstublieft|en|maar|mas|olá|então|proszę|i|ale|cześć"
     r"|пожалуйста|и|а|но|только|lütfen|ve|ama|من فضلك|لو سمحت|و|e|[\s¡])*"
 )
-"""What may stand before an order in its clause, in languages that order in the beginning."""
+"""Words that may stand before an order, in languages in which an order begins its clause."""
 
 
 def orders_first(found: re.Match[str]) -> bool:
-    """Of a phrase that orders where its clause begins, and elsewhere tells who does: "ella recuerda que …"."""
+    """True if the phrase begins its clause and is an order; elsewhere it is a statement: "ella recuerda que …"."""
     near = around(found)
     if near.rest.rstrip().endswith(("?", "؟")):
         return False
@@ -190,6 +190,6 @@ TO_REMEMBER: Final[dict[str, Reading]] = {
     **dict.fromkeys(("记得", "記得"), reminds_in_chinese),
     **dict.fromkeys(("别忘了", "別忘了", "别忘记", "別忘記", "不要忘了", "不要忘记", "不要忘記"), warns_in_chinese),
 }
-"""How to read phrases that may ask to remember; 请记住 and its like always ask, in any context."""
+"""Readings of phrases that may ask to remember; phrases like 请记住 ask in any context, and have no reading."""
 
 FOR_A_SUMMARY: Final[dict[str, Reading]] = dict.fromkeys(SUMMARY_PHRASES, asks_for_a_summary)

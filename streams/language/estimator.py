@@ -1,9 +1,9 @@
-"""The local estimator: how much an exchange is worth remembering, 0-10, read off the text itself.
+"""The local estimator: how much an exchange is worth remembering, 0-10, computed from its text alone.
 
-It stands in for a model when none is configured, so it has to be free, fast and repeatable. It does not
-understand the text; it counts the marks that statements about a person's life carry (first person, relations, names,
-times, plans, tastes) against those of small talk (courtesies, questions, talk about "you"). For the marks, and how a
-text is read for them, see `signals.py`, `reading_en.py`, `reading_zh.py`; for other languages `languages/`.
+It replaces a model when none is configured, so it has to be free, fast and repeatable. It does not understand the
+text; it counts the signals of statements about a person's life (first person, relations, names, times, plans, tastes)
+against those of small talk (courtesies, questions, talk about "you"). For the signals, and how a text is read for
+them, see `signals.py`, `reading_en.py`, `reading_zh.py`; for other languages `languages/`.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from streams.language.telling import NOTE, language_of
 from streams.language.word_lists import CODES, lists_of
 
 READ_CHARS: Final = 2_000
-"""What is read of a message. A longer one is a pasted document; its beginning says whose it is."""
+"""Characters of a message that are read. A longer one is a pasted document; its beginning says whose it is."""
 
 REPLY_SHARE: Final = 0.7
-"""What a mark in the reply is worth, next to one in the user's own words."""
+"""Weight of a signal in the reply, relative to one in the user's own words."""
 
 FREE_POINTS: Final = 0.5
-"""What any talk makes; each point above it is one of ten."""
+"""Points that any talk makes; they are subtracted."""
 
 LENGTH_POINTS: Final = 1.2
-"""Points for each doubling of the words beyond a short sentence: who says more about himself, says more."""
+"""Points for each doubling of the words beyond a short sentence: longer messages say more about their author."""
 
 SHORT_WORDS: Final = 5
 LONG_WORDS: Final = 36
-"""Between these length counts."""
+"""Between these numbers of words, length counts."""
 
 SPARSE_WORDS: Final = 11
-"""Below this a message counts up to double: where little is said, what is said is the point."""
+"""Messages with fewer words count up to double: in a short message, its signals are the point."""
 
 
 LEAST_POINTS, MOST_POINTS = -2.0, 14.0
-"""Beyond these the signals' points say nothing new."""
+"""Limits of the signals' points: beyond them, more points say nothing new."""
 
 
 class Told(NamedTuple):
-    """What the signals of an exchange make of it, as a score of 0-10 and as points, and their names.
+    """The signals of an exchange, their points, and the score of 0-10 that they alone make.
 
-    `signals` are those of the user's words, then, prefixed `reply:`, those of the assistant's.
+    `signals` are the names in the user's words, then those in the assistant's, prefixed `reply:`.
     """
 
     score: float
@@ -60,7 +60,7 @@ class Told(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What an exchange is worth, and why.
+    """The estimated worth of an exchange, and its reasons.
 
     `rating` is what a model would answer; `score` is the same before rounding, for ranking. `signals` are `Told`'s.
     """
@@ -83,13 +83,13 @@ _ENGLISH: Final = WEIGHTS["en"]
 
 
 def readable(text: str) -> str:
-    """What is read of a message."""
+    """Return the part of a message that is read."""
     text = text[:READ_CHARS]
     return NOTE.sub(" ", text) if "[" in text else text
 
 
 def spoken_chinese(text: str) -> bool:
-    """Whether a message is Chinese, or has Chinese in it."""
+    """True if a message is Chinese, or contains Chinese."""
     return not text.isascii() and _CJK.search(text, 0, READ_CHARS) is not None
 
 
@@ -120,7 +120,7 @@ def _read(text: str, language: str | None, *, reply: bool) -> Reading:
 
 
 def unread(user: str) -> bool:
-    """Whether a user's words are in a language that nothing here reads, so that a low rating says nothing.
+    """True if a user's words are in a language that nothing here reads, so that a low rating means nothing.
 
     >>> unread("Jag är allergisk mot nötter"), unread("I am allergic to nuts")
     (True, False)
@@ -129,17 +129,17 @@ def unread(user: str) -> bool:
 
 
 def bounded(points: float) -> float:
-    """Points as a score: from ½ to 9½ they are the score; beyond, they bring it ever closer to 0 or 10."""
+    """Return points as a score: from ½ to 9½ they are the score; beyond, the score approaches 0 or 10."""
     if points < 0.5:
         return 0.25 / (1 - points)
     return points if points < 9.5 else 10 - 0.25 / (points - 9)
 
 
 def told(user: str, assistant: str = "") -> Told:
-    """What the signals alone make of an exchange, or of a sentence.
+    """Return what the signals alone say of an exchange, or of a sentence.
 
-    The reply counts only where it speaks of its speaker. What an assistant explains is no memory of the user,
-    however many names and dates it holds; but where people talk to each other, both tell.
+    The reply counts only where it is about its speaker. An assistant's explanation is no memory of the user,
+    however many names and dates it holds; but when people talk to each other, both talk about themselves.
     """
     language = language_of(user or assistant)
     said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
@@ -155,7 +155,8 @@ def estimate(user: str, assistant: str) -> Estimate:
     >>> estimate("你好", "你好，有什么可以帮你？").rating
     0
 
-    What was learned stands beside the signals and the words' evidence: a sum, in the language of the user's words.
+    The score is the bounded sum of a bias, the weighted points of the signals, and the words' evidence. Bias and
+    weight were learned for the language of the user's words.
     """
     language = language_of(user or assistant)
     said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
@@ -171,7 +172,7 @@ def estimate(user: str, assistant: str) -> Estimate:
 
 @lru_cache(maxsize=64)
 def estimated_rating(user: str, assistant: str) -> int:
-    """The rating of an exchange. Promotion asks for it up to three times, so it is remembered for a while."""
+    """Return the rating of an exchange. Cached, because promotion asks for it up to three times."""
     return estimate(user, assistant).rating
 
 
@@ -180,7 +181,7 @@ def _names(said: Reading, replied: Reading) -> tuple[str, ...]:
 
 
 def _points(said: Reading, replied: Reading) -> float:
-    """The points of the signals of both."""
+    """Return the points of both messages' signals, adjusted by length."""
     points = said[0] + REPLY_SHARE * replied[0]
     length: float = said[1]
     if replied[2]:

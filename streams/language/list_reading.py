@@ -1,4 +1,4 @@
-"""Reading a message by a language's lists: who it is about, what of a life it tells, and how much is small talk."""
+"""Reads a message by a language's lists: who it is about, what it says of a life, and how much is small talk."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from streams.language.signals import Reading
 from streams.language.word_lists import Found, Lists, folded
 
 SIGNALS: Final = ("first person", "life", "number", "news")
-"""The names of what makes points."""
+"""The names of the signals."""
 
 OWN: Final = 0.9
-"""Points for the first person, beside something of a life; by itself ("I see") it is worth `OWN_ALONE`."""
+"""Points for the first person, with something of a life; alone ("I see") it is worth `OWN_ALONE`."""
 OWN_ALONE: Final = 0.4
 
 NEWS: Final = 0.7
-"""Points for an unlisted long word beside the first person: "I am left-handed" still says something."""
+"""Points for an unlisted long word with the first person: "I am left-handed" still says something."""
 
 LIFE: Final = 1.6
-"""Points for a word about a life, up to `MOST_LIFE` of them: by itself enough, as most languages leave out "I"."""
+"""Points for a word about a life, up to `MOST_LIFE` of them: enough alone, as most languages leave out "I"."""
 MOST_LIFE: Final = 3
 
 NUMBER: Final = 1.0
@@ -32,10 +32,10 @@ MOST_SMALL_TALK: Final = 3
 """How many courtesies and how many "you" count."""
 
 SHORT_QUESTION: Final = 7
-"""A question without a mark has no more words: "when I was small, we lived by the sea" is none."""
+"""The most words of a question without a question mark: "when I was small, we lived by the sea" is none."""
 
 SHORT: Final = 5
-"""What tells nothing of a life counts as no longer than this."""
+"""The most words that count in a message that says nothing of a life."""
 
 _SENTENCE: Final = re.compile(r"[^.!?。！？؟…\n]+[.!?。！？؟…\n]*")
 _ASKED: Final = re.compile("[?？؟]")
@@ -48,14 +48,14 @@ def _nothing_learned() -> Weights:
     return Weights({"bias": 0.0, "signals": 1.0, "scale": 0.0, **dict.fromkeys(SIDES, shape)}, b"")
 
 
-#: The points are the score.
+#: Nothing is learned for these languages: the points are the score.
 WEIGHTS: Final = _nothing_learned()
 
 
 def read(lists: Lists, text: str, *, reply: bool) -> Reading:
-    """What a message tells. A question tells what its speaker does not know.
+    """Read a message, without its questions: a question says what its speaker does not know.
 
-    A reply counts where its speaker says "I": what an assistant explains is nothing of the user.
+    A reply counts only if its speaker says "I": an assistant's explanation says nothing about the user.
     """
     courtesies = you = words = 0
     own = news = number = False
@@ -82,7 +82,7 @@ def read(lists: Lists, text: str, *, reply: bool) -> Reading:
 
 
 def _told(lists: Lists, sentence: str, found: Found) -> Iterator[tuple[str, Found]]:
-    """A sentence that asks nothing; of one that ends in a question, what comes before its last clause."""
+    """Yield a sentence that asks nothing; of one that ends in a question, the clauses before the last one."""
     if _ASKED.search(sentence) or found.asks or (found.asks_if_short and found.words <= SHORT_QUESTION):
         *before, _ = _CLAUSE_END.split(sentence)
         yield from ((clause, lists.find(clause)) for clause in before)

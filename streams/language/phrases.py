@@ -1,4 +1,4 @@
-"""Finds any of some phrases in what was said."""
+"""Search for any of some phrases in a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.phrases import ELSEWHERE
 from streams.language.asking import Reading
 from streams.language.telling import language_of
 
-#: Letters of a text whose language is perhaps not to be told.
+#: In a text of at most this many characters the language may not be recognised.
 SHORT_TEXT = 40
 
 _HERE = ("en", "zh")
@@ -23,11 +23,11 @@ class Phrases:
     (True, False)
 
     It looks for a phrase's longest word as plain text, and tries the phrase's pattern only where that word is found:
-    most texts hold none, and one pattern of all phrases would cost ten times as much. Of words that contain one
+    most texts have none, and one pattern of all phrases would cost ten times as much. Of words that contain one
     another it looks for the shortest first; in a text of ASCII alone, it looks only for words of ASCII.
 
-    A phrase that has a reading counts only where the reading says so. Our phrases in languages other than English and
-    Chinese are not looked for in a longer English or Chinese text.
+    A phrase that has a reading counts only where the reading returns True. Our phrases in languages other than
+    English and Chinese are not searched in a longer English or Chinese text.
     """
 
     def __init__(self, phrases: Iterable[str], readings: Mapping[str, Reading] | None = None) -> None:
@@ -63,7 +63,7 @@ class Phrases:
 
 
 class _Sought(NamedTuple):
-    """Phrases, each with the word by which it is looked for and its reading; those words; of these the ASCII ones."""
+    """Phrases, each as search word, pattern and reading; the search words to try first; the ASCII ones of these."""
 
     phrases: tuple[tuple[str, re.Pattern[str], Reading | None], ...]
     words: tuple[str, ...]
@@ -78,7 +78,7 @@ def _sought(phrases: Sequence[tuple[str, Reading | None]]) -> _Sought:
 
 
 def _without_dots(lowered: str) -> str:
-    """Turkish has an i with a dot and one without, and other languages one capital for both: here they are one."""
+    """Merge the dotted and the dotless i: Turkish has both, and other languages have one capital for both."""
     if "ı" in lowered or "\u0307" in lowered:
         return lowered.replace("ı", "i").replace("i\u0307", "i")
     return lowered
@@ -88,7 +88,7 @@ _BREAK = re.compile(r"[\s'’]+")
 
 _ELSEWHERE = frozenset(_without_dots(phrase) for phrase in ELSEWHERE)
 
-#: Letters of scripts in which spaces part words, without plain Latin: in Chinese that stands without a space.
+#: Letters of scripts with spaces between words, without plain Latin, which Chinese texts have without spaces.
 _SPACED = re.compile("[\u00aa-\u024f\u0370-\u06ff\u1e00-\u1fff]")
 
 
@@ -99,12 +99,12 @@ def _pattern(phrase: str) -> re.Pattern[str]:
     )
 
 
-#: Of a word of English that a phrase ends with.
+#: Endings that the last word of a phrase in plain Latin letters may have.
 _ENDINGS = "(?:s|d|ed|es)?"
 
 
 def _edge(letter: str, side: str) -> str:
-    """What no letter may follow, or with `<` precede."""
+    """Return a pattern that allows no letter to follow, or with `<` to precede."""
     if letter.isascii():
         return f"(?{side}![a-z0-9\u00aa-\u024f])"
     return rf"(?{side}!\w)" if _SPACED.match(letter) else ""

@@ -1,4 +1,4 @@
-"""Reading English: how words become letters, and which of them are orders, questions or requests."""
+"""Reads English: turns words into letters of classes, and finds orders, questions and requests among them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
 COURTESY_POINTS: Final = -0.3
 YOU_POINTS: Final = -0.2
 SMALL_TALK_POINTS: Final = -3.0
-"""What courtesies and talk about "you" can take away, questions included."""
+"""The most that courtesies and talk about "you" can subtract, questions included."""
 
 LEXICON: Final = Lexicon("estimator_en.txt")
 
 _TOKEN: Final = re.compile(r"[^\W\d_](?:['-]?[^\W\d_])*|\d+(?:[:./,-]\d+)*|[?.!,;]")
 _MARKS: Final = str.maketrans("!;", "..")
 MOST_LETTERS: Final = 20
-"""Of what stands between two spaces no more is looked at for n-grams, and nothing longer is remembered."""
+"""Characters of a chunk (the text between two spaces) that make n-grams; longer chunks are not cached."""
 
 _AROUND: Final = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()) + "’‘“”…–—"
 _WEIGHTS: Final = WEIGHTS["en"]
@@ -28,7 +28,7 @@ _NOT_PAST: Final = frozenset({"amazed", "excited", "indeed", "inspired", "intere
 
 
 def _letter(token: str) -> str:
-    """The class of a token: looked up, else read off its shape (Name, Past, Digit, Contact data, content)."""
+    """Return the class of a token: listed, else by its shape (Name, Past, Digit, Contact data, content)."""
     word = token.lower()
     if known := LEXICON.letter_of.get(word) or LEXICON.letter_of.get(word.removesuffix("'s")):
         return known
@@ -46,7 +46,7 @@ def _letter(token: str) -> str:
 
 
 class _Letters(dict[str, str]):
-    """The letters of what stands between two spaces, remembered up to a bound; twice as fast as `lru_cache`."""
+    """The letters of each chunk, cached up to a bound; twice as fast as `lru_cache`."""
 
     def __missing__(self, chunk: str) -> str:
         word = chunk.rstrip(".,!?;")
@@ -74,20 +74,20 @@ _MARK: Final = re.compile(r"(?<![^.?])D+(?![^.?])\.?")
 move the value."""
 
 _GREETED: Final = re.compile(r"ks?T|yw?T")
-"""Times that only greet: good morning, happy new year, see you next week."""
+"""Times in greetings: good morning, happy new year, see you next week."""
 
 _ASKED: Final = re.compile(
     r"(?<![^.])(?:[k,]*qa?y[^.]*"  # what are you up to
     r"|[ksay,]*[vo][^.ImM]*+(?![ImM]))"  # please translate this
 )
-"""Questions without a mark, and requests that name nothing of one's own."""
+"""Questions without a question mark, and requests that mention nothing of the speaker's own."""
 
 _ABOUT: Final = re.compile(r"[ImMRhBfFTux]|(?<![^.])[ak]{0,2}(?:[PEG]|J(?!a))")
 _MACHINE: Final = re.compile(r"[IM][asc]{0,4}z")
 
 
 def _stated(letters: str) -> str:
-    """What is told. A question or a request tells what its speaker does not know."""
+    """Return the letters without questions and requests: these say what the speaker does not know."""
     if "?" in letters:
         *asked, rest = letters.split("?")
         letters = "".join([part[: part.rfind(".") + 1] for part in asked]) + rest
@@ -99,10 +99,10 @@ def _stated(letters: str) -> str:
 
 
 def _opens(said: str, *, reply: bool) -> bool:
-    """Whether the words are about anybody's life; if not, nothing in them counts.
+    """True if the words are about a person's life; if not, nothing in them counts.
 
-    Stricter for the assistant: it explains families, dates and jobs, but seldom says "my". Closed to a machine that
-    tells of itself.
+    Stricter for the assistant: it explains families, dates and jobs, but seldom says "my". False if a machine talks
+    about itself.
     """
     if reply:
         return ("I" in said or "m" in said or "M" in said) and not ("z" in said and _MACHINE.search(said))
@@ -110,7 +110,7 @@ def _opens(said: str, *, reply: bool) -> bool:
 
 
 def ngrams(word: str) -> list[str]:
-    """The n-grams of a word, itself among them, without the marks around it.
+    """Return the n-grams of a word, including the word itself, without the marks around it.
 
     >>> ngrams("I'm,"), ngrams("...")
     (["<i'm>", "<i'", "i'm", "'m>", "<i'm", "i'm>"], [])
@@ -128,7 +128,7 @@ def ngrams(word: str) -> list[str]:
 
 
 class _Evidence(dict[str, float]):
-    """What stands between two spaces makes so much, remembered like its letters. Digits and addresses say nothing."""
+    """The evidence of each chunk, cached like its letters."""
 
     def __missing__(self, chunk: str) -> float:
         evidence = _WEIGHTS.of(ngrams(chunk[:MOST_LETTERS]))
@@ -143,7 +143,7 @@ _evidence_of: Final = _Evidence().__getitem__
 
 
 def _struck(chunks: list[str], letters: str) -> tuple[list[str], str]:
-    """Both without orders and marks: a chunk goes with the first of its letters."""
+    """Remove orders and marks from both: a chunk is removed if any of its letters is."""
     owners = [place for place, chunk in enumerate(chunks) for _ in _letters_of(chunk)]
     gone: set[int] = set()
     for pattern in (_ORDER, _MARK):
@@ -155,12 +155,12 @@ def _struck(chunks: list[str], letters: str) -> tuple[list[str], str]:
 
 
 def opens(letters: str, *, reply: bool) -> bool:
-    """Whether what is told in a message is about anybody's life."""
+    """True if the statements of a message are about a person's life."""
     return _opens(_stated(letters), reply=reply)
 
 
 def parsed(text: str) -> tuple[list[str], str]:
-    """The chunks of a message, and its letters; both without orders."""
+    """Return the chunks of a message, and its letters; both without orders."""
     chunks = text.replace("\n", " . ").split()
     letters = "".join(map(_letters_of, chunks))
     ordered = ("O" in letters or "o" in letters) and _ORDER.search(letters)

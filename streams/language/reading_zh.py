@@ -1,4 +1,4 @@
-"""Reading Chinese: where the text is cut into words, and what in them is an order, a question or a request."""
+"""Reads Chinese: cuts a text into words, and finds orders, questions and requests among them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
 
 SMALL_TALK_POINTS: Final = -0.6
 MOST_SMALL_TALK: Final = 5
-"""What each courtesy and each "you" takes away, questions included, and how many count."""
+"""What each courtesy and each "you" subtracts, questions included, and how many of them count."""
 
 LEXICON: Final = Lexicon("estimator_zh.txt")
 
 _GROUPS: Final = 8
-"""First characters are tried group by group: a pattern is as slow as the alternatives that it has to pass."""
+"""First characters are tried group by group: a pattern is as slow as the number of alternatives that it tries."""
 
 
 def _longest_of(words: Iterable[str]) -> str:
-    """A pattern for the longest of the words that stands at a place."""
+    """Return a pattern that matches the longest of the words at a position."""
     rests: dict[str, list[str]] = {}
     for word in sorted(words, key=len, reverse=True):
         rests.setdefault(word[0], []).append(word[1:])
@@ -42,7 +42,7 @@ _TOKEN: Final = re.compile(
     r"|[A-Za-z][A-Za-z0-9'-]*+(?:[^\w。，！？\n]*[A-Za-z0-9][A-Za-z0-9'/-]*)*[.!?]?"
     r"|."
 )
-"""A word, a number, an address, some Latin words, or else one character: most often that, so it is tried first."""
+"""A word, a number, an address, some Latin words, or one other character, which is most frequent and tried first."""
 
 _MARKS: Final = dict.fromkeys("。！!；;.\n", ".") | dict.fromkeys("？?吗", "?") | dict.fromkeys("，,、", ",")
 _NUMERALS: Final = dict.fromkeys("一二三四五六七八九百千两", "D")
@@ -50,7 +50,7 @@ _CJK: Final = re.compile("[\u4e00-\u9fff]")
 
 
 def _letter(token: str) -> str:
-    """The class of a token that no class lists, read off its shape."""
+    """Return the class of an unlisted token, by its shape."""
     if token[0].isdecimal():
         digits = sum(map(str.isdecimal, token))
         if digits <= 8 and not token.isdecimal() and "." not in token:
@@ -64,7 +64,7 @@ def _letter(token: str) -> str:
 
 
 class _Letters(dict[str, str]):
-    """The letter of each word, mark and numeral; other characters are remembered, other tokens looked at again."""
+    """The letter of each word, mark and numeral; other characters are cached, other tokens are not."""
 
     def __missing__(self, token: str) -> str:
         letter = _letter(token)
@@ -90,15 +90,15 @@ _ASKED: Final = re.compile(
     r"|(?<![^.,])[kys,]*v(?!d?R)(?:(?!vd?R)[^.,I])*+(?![Iv])"  # 请翻译这句话; 帮我给我老婆写首诗 stays
     r"|I[sj]*(?:m[^.,]*|a[sl]*(?![^.,]))"  # 我想了解黑洞; 我知道了
 )
-"""Questions without a mark, requests that name nothing of one's own, and what acknowledges only."""
+"""Questions without a question mark, requests that mention nothing of the speaker's own, and acknowledgements."""
 
 _ABOUT: Final = re.compile(r"[IRnxL]|V(?![^.,?]*k)|dO[bp]|(?<![^.,?])(?:N[^.,?Iq]{1,2}[dbjFpn]|[eG]|s?T(?![^.,?]*k))")
 _ABOUT_REPLY: Final = re.compile(r"^(?!.*(?:I[sj]{0,2}b[^.,?I]{0,6}z|z,?I))[^I]*I")
-"""What opens the count, as in English: without these the words are not about anybody's life."""
+"""Patterns of statements about a person's life, for the user and the reply; as in English, else nothing counts."""
 
 
 def _stated(letters: str) -> str:
-    """What is told; of a sentence that ends in a question, what comes before its last clause."""
+    """Return the letters of statements; of a sentence that ends in a question, those before its last clause."""
     if "?" in letters:
         *asked, rest = letters.split("?")
         letters = "".join([part[: max(part.rfind("."), part.rfind(",")) + 1] for part in asked]) + rest
@@ -108,7 +108,7 @@ def _stated(letters: str) -> str:
 
 
 def ngrams(token: str) -> list[str]:
-    """The n-grams of a word: itself, its characters and its pairs of them. ASCII has none.
+    """Return the n-grams of a word: the word, its characters and its pairs of characters. ASCII has none.
 
     >>> ngrams("生日快乐"), ngrams("Bo")
     (['生日快乐', '生', '日', '快', '乐', '生日', '日快', '快乐'], [])
@@ -119,13 +119,13 @@ def ngrams(token: str) -> list[str]:
 
 
 MOST_CHARACTERS: Final = 12
-"""Of what is cut out as one word no more is looked at for n-grams."""
+"""Characters of a word that make n-grams."""
 
 _WEIGHTS: Final = WEIGHTS["zh"]
 
 
 class _Evidence(dict[str, float]):
-    """What a word makes; words of classes and single characters are remembered, up to a bound."""
+    """The evidence of each word, cached up to a bound."""
 
     def __missing__(self, token: str) -> float:
         token = token[:MOST_CHARACTERS]
@@ -141,12 +141,12 @@ _SIDES: Final = _WEIGHTS.sides
 
 
 def opens(letters: str, *, reply: bool) -> bool:
-    """Whether what is told in a message is about anybody's life."""
+    """True if the statements of a message are about a person's life."""
     return (_ABOUT_REPLY if reply else _ABOUT).search(_stated(letters)) is not None
 
 
 def parsed(text: str) -> tuple[list[str], str]:
-    """The words of a message, and its letters; both without orders."""
+    """Return the words of a message, and its letters; both without orders."""
     tokens = _TOKEN.findall(text)
     letters = "".join(map(_letter_of, tokens))
     if ("g" in letters or "o" in letters or "h" in letters) and _ORDER.search(letters):
@@ -160,11 +160,11 @@ def parsed(text: str) -> tuple[list[str], str]:
 
 
 def read_chinese(tokens: list[str], letters: str, *, reply: bool) -> Reading:
-    """Read a Chinese message that was `parsed`; Latin words in it are passed over."""
+    """Read a Chinese message that was `parsed`; Latin words in it are ignored."""
     courtesies, you = letters.count("k"), letters.count("y")
     small_talk = courtesies + you
     points = SMALL_TALK_POINTS * (small_talk if small_talk < MOST_SMALL_TALK else MOST_SMALL_TALK)
-    # Two characters that no class lists are about a word.
+    # Two unlisted characters make about one word.
     others = letters.count(".") + letters.count(",") + letters.count("X")
     words = len(letters) - others - letters.count("c") // 2
     said = _stated(letters)

@@ -1,4 +1,4 @@
-"""Signals: the marks that are looked for in a message, written in the letters of word classes.
+"""Signals: patterns to find in a message, written in the letters of word classes.
 
 Reading takes two steps, in any language. Each word becomes the letter of its class, so that "I finally moved" and
 "we just settled" are the same short string; signals are patterns over that string, each worth some points. Classes
@@ -14,16 +14,16 @@ from typing import Final, NamedTuple
 from streams.language.evidence import Weights
 
 UNOPENED_WORDS: Final = 7
-"""The length of a message stops counting here when its words are not about anybody's life."""
+"""The most words that count in a message that is not about a person's life."""
 
 
 Reading = tuple[float, int, list[str], float, Weights]
-"""What was found in one message: its points, its length in words, the names of its signals, its evidence, and the
+"""The result of reading one message: its points, its length in words, the names of its signals, its evidence, and the
 weights of its language."""
 
 
 class Signal(NamedTuple):
-    """A mark to look for: points for each occurrence, and how many occurrences count."""
+    """A pattern to find: points for each occurrence, and how many occurrences count."""
 
     name: str
     points: float
@@ -34,7 +34,7 @@ class Signal(NamedTuple):
 
 
 class Lexicon:
-    """What a data file, which stands beside this one, knows of a language.
+    """The word classes and signals of a language, from a data file in this folder.
 
     A section of the file begins with a line in brackets; `#` is a comment. A word belongs to the first class that
     lists it.
@@ -71,7 +71,7 @@ class Lexicon:
         ]
 
     def count(self, said: str) -> tuple[float, list[str]]:
-        """The points of the letters, and the names of the signals that made them."""
+        """Return the points of the letters, and the names of the signals that made them."""
         total, names = 0.0, []
         for needs, phrases in self._phrases:
             if needs in said:

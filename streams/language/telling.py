@@ -1,4 +1,4 @@
-"""Which language a text is in: by its script, and where that is the Latin one, by the words that all texts have."""
+"""Recognition of a text's language: by its script or, in the Latin script, mostly by its function words."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from streams.language.word_lists import WORD, folded, sections
 LATIN: Final = ("de", "es", "fr", "it", "nl", "pl", "pt", "tr")
 _ENGLISH, _UNREAD = "en", "unread"
 _MARKS: Final = dict(zip((_ENGLISH, *LATIN, _UNREAD), "0123456789", strict=True))
-"""English is the first: where as much speaks for another language, it is English."""
+"""English is the first, so that it wins a tie with another language."""
 
 LEAST_SHARE: Final = 0.2
-"""Of a text's words as many have to be known, or it is in another language."""
+"""The share of a text's words that must be known; with less, the text is in another language."""
 
 CLEARLY: Final = 3
-"""As many times as all others together words of English make it English, without another look."""
+"""If the words of English are more than this many times those of all other languages, the text is English."""
 
 BEGINNING: Final = 600
-"""So many characters of a text tell its language."""
+"""Characters of a text that are read to recognise its language."""
 
 GLANCE: Final = 100
-"""So many tell it where little speaks against English."""
+"""Characters that are enough if few words are not English."""
 
 FEW_WORDS: Final = 3
-"""So many different words in plain letters tell nothing, and are taken for English."""
+"""Up to this many different unknown words in ASCII say nothing, and are taken for English."""
 
 LETTER: Final = 2
-"""As many words as a letter counts that one language has alone."""
+"""How many words a letter counts for, if it belongs to one language."""
 
 MOST_LANGUAGES: Final = 3
-"""What more languages have, as `allerg*`, tells none."""
+"""A word that more languages have, like `allerg*`, counts for none."""
 
 LONGEST_WORD: Final = 24
-"""A longer word is not remembered."""
+"""A longer word is not cached."""
 
 _LISTS: Final = ("self", "life", "courtesy", "asking")
 NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
@@ -54,11 +54,11 @@ _SCRIPTS: Final = (
     ("ar", re.compile("[\u0620-\u064a\u066e-\u06d3]"), re.compile("[پچژگکیٹڈڑےھہ]")),
     ("th", re.compile("[\u0e01-\u0e5b]"), None),
 )
-"""Of each script the language that is read, and letters that this one does not have."""
+"""For each script: the language that is read, its letters, and letters of the script that it does not have."""
 
 
 def _telling() -> tuple[dict[str, str], dict[str, str]]:
-    """Of each word the marks of all languages that have it; of those that one language has alone, that mark."""
+    """Return the marks of all languages that have a word, by word; and the same for words of one language only."""
     marks: dict[str, str] = {}
     for language, mark in _MARKS.items():
         for word in dict.fromkeys(sections(language)["function"]):
@@ -73,9 +73,9 @@ _NOTHING: Final = repeat("")
 
 
 class _Known(dict[str, str]):
-    """The marks of the languages in whose lists a word is, or a beginning of it; remembered up to a bound.
+    """The marks of the languages whose lists have a word, or a beginning of it; cached up to a bound.
 
-    Endings alone tell no language.
+    Listed endings are not used: they identify no language.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ _LETTERS: Final = {
 
 @lru_cache(maxsize=64)
 def language_of(text: str) -> str | None:
-    """The code (ISO 639-1) of the language that a text is read in; None where it is in none of these.
+    """Return the code (ISO 639-1) of the language that a text is read in; None if no such language is recognised.
 
     >>> language_of("Ich wohne in Kiel"), language_of("我住在青岛"), language_of("Jag bor i Lund och har en hund")
     ('de', 'zh', None)
@@ -124,7 +124,7 @@ def language_of(text: str) -> str | None:
     if not plain and (_HAN.search(text) or _KANA.search(text)):
         kana = len(_KANA.findall(text))
         return "ja" if kana and 8 * kana >= len(_HAN.findall(text)) else "zh"
-    # Most of what is asked about is English: known at a glance.
+    # Most texts are English, and their beginning is enough.
     if _clearly_english(text[:GLANCE].lower().split(), 2):
         return _ENGLISH
     if plain:
@@ -140,7 +140,7 @@ def language_of(text: str) -> str | None:
 
 
 def _clearly_english(words: list[str], least: int) -> bool:
-    """By the words that one language has alone: at least so many of English, and few of others."""
+    """True if, of the words that only one language has, at least `least` are English, and few are others'."""
     marks = "".join(map(_alone, words, _NOTHING))
     english = marks.count(_MARKS[_ENGLISH])
     others = len(marks) - english
@@ -148,10 +148,10 @@ def _clearly_english(words: list[str], least: int) -> bool:
 
 
 def _latin(text: str) -> str | None:
-    """By the words that one language has alone; where these do not tell, by all that is known of the languages."""
+    """Recognise English by words that only one language has; else the language by all known words and letters."""
     says_i = _I.search(text, 0, BEGINNING) is not None
     text = folded(text[:BEGINNING])
-    if "://" in text or "@" in text:  # no words of any language
+    if "://" in text or "@" in text:  # links and addresses belong to no language
         text = " ".join(part for part in text.split() if "://" not in part and "@" not in part)
     words = list(dict.fromkeys(WORD.findall(text)))
     if _clearly_english(words, 1):

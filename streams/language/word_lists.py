@@ -1,4 +1,4 @@
-"""What is known of a language: its file's words, and what of a sentence they find."""
+"""Word lists of a language, from its file, and what they find in a sentence."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ CODES: Final = ("ar", "de", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru"
 """The languages with lists (ISO 639-1). English and Chinese are read by rules of their own."""
 
 UNSPACED: Final = {"ja": 2, "th": 4}
-"""Languages without spaces between words, and about how many letters a word has."""
+"""Languages without spaces between words, with the approximate number of letters of a word."""
 
 LONG_WORD: Final = {"ar": 4, "ko": 3}
-"""As many letters a long word has at the least, where that is not 5."""
+"""The fewest letters of a long word, if not 5."""
 
 WORD: Final = re.compile(r"[^\W\d_]+'?")
 
 _POINTS_OF_ARABIC: Final = re.compile("[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640]")
 _FOLDED: Final = str.maketrans("أإآٱىةئؤёı’", "اااايهيوеi'")
-#: An article, and small words before it, are written together with what follows.
+#: An article, and small words before it, are written together with the next word.
 _BEFORE_IN_ARABIC: Final = re.compile("[وف]?[بلك]?(?:ال)?")
 _NEGATIONS: Final = frozenset(("no", "non", "não", "nie", "не", "لا"))
 
 
 def folded(text: str) -> str:
-    """In lower case, with one form of each letter of Arabic, and without its points; without Turkish kinds of i."""
+    """Return a text in lower case, with one form of each Arabic letter and no Arabic points, and one kind of i."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFC", text.replace("İ", "i")).lower().translate(_FOLDED)
@@ -39,10 +39,10 @@ def folded(text: str) -> str:
 
 @cache
 def sections(language: str) -> dict[str, list[str]]:
-    """What a language's file lists, by section: a line in brackets begins one, and `#` a comment.
+    """Return the words of a language's file by section: a line in brackets begins one, and `#` a comment.
 
-    `_` stands for a space; where spaces part words, `*` at either end for any letters, and `^` for the first word of
-    a sentence, a negation apart. Elsewhere words are regular expressions.
+    `_` stands for a space. In languages with spaces between words, `*` at either end stands for any letters, and `^`
+    for the first word of a sentence, not counting negations. In the others, words are regular expressions.
     """
     found: dict[str, list[str]] = {}
     words: list[str] = []
@@ -55,25 +55,25 @@ def sections(language: str) -> dict[str, list[str]]:
 
 
 class Found(NamedTuple):
-    """What is found in a sentence: counts, and of words about a life which."""
+    """What is found in a sentence: counts, and the words about a life."""
 
     courtesies: int
     you: int
     own: bool
     life: frozenset[str]
-    #: A long word that is not listed, and none that all texts have.
+    #: Whether there is a long word that is neither listed nor a function word.
     news: bool
     words: int
-    #: Whether its words ask: for sure, or where it is short.
+    #: Whether its words make it a question: in any case, or if it is short.
     asks: bool
     asks_if_short: bool
 
 
 class Lists(Protocol):
-    """A language's words. All are looked for in text that is `folded`."""
+    """A language's words, to be found in text that is `folded`."""
 
     def find(self, sentence: str) -> Found:
-        """What a sentence, or a part of one, has of them."""
+        """Return what is found in a sentence, or in a part of one."""
 
 
 class _Section:
@@ -82,7 +82,7 @@ class _Section:
     def __init__(self, listed: Iterable[str], language: str) -> None:
         self._words, self._beginnings, self._endings = set[str](), set[str](), set[str]()
         self._before = _BEFORE_IN_ARABIC if language == "ar" else None
-        #: By their first words: the others, and whether the last one is a beginning.
+        #: By the first word of a phrase: the others, and whether the last one is a beginning.
         self._phrases: dict[str, list[tuple[list[str], bool]]] = {}
         for word in listed:
             parts = WORD.findall(word)
@@ -96,7 +96,7 @@ class _Section:
                 self._words.add(word)
 
     def entry(self, word: str) -> str:
-        """The listed word, or the part of one, that this is; empty where it is none."""
+        """Return the listed word, beginning or ending that matches this word; empty if none does."""
         if self._before is None:
             return self._plain(word)
         before = self._before.match(word)
@@ -113,7 +113,7 @@ class _Section:
         return next((word[place:] for place in range(len(word)) if word[place:] in self._endings), "")
 
     def phrase(self, words: Sequence[str], place: int) -> int:
-        """How many words the longest phrase has that begins here."""
+        """Return the number of words of the longest phrase that begins here; 0 if none does."""
         longest = 0
         for rest, is_beginning in self._phrases.get(words[place], ()):
             found = words[place + 1 : place + 1 + len(rest)]
@@ -125,14 +125,14 @@ class _Section:
         return longest
 
     def among(self, words: Sequence[str]) -> Iterator[str]:
-        """The phrases among the words."""
+        """Yield the phrases among the words."""
         for place, word in enumerate(words):
             if word in self._phrases and (length := self.phrase(words, place)):
                 yield " ".join(words[place : place + length])
 
 
 class _Kinds(NamedTuple):
-    """What a word is by itself."""
+    """The kinds that a single word belongs to."""
 
     own: bool
     own_first: bool
@@ -145,14 +145,14 @@ class _Kinds(NamedTuple):
 
 
 class SpacedLists(dict[str, _Kinds]):
-    """The lists of a language with spaces between words; what a word is, is remembered up to a bound."""
+    """The lists of a language with spaces between words; the kinds of a word are cached up to a bound."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
         found = sections(language)
         self._common = frozenset(found.get("function", ()))
         self._long = LONG_WORD.get(language, 5)
-        #: In Korean what asks may stand anywhere, elsewhere only endings may.
+        #: In Korean, question words may stand anywhere; in other languages only endings may.
         self._asks_anywhere = language == "ko"
         first = [word for word in found["asking"] if not (self._asks_anywhere or word.startswith("*"))]
         self._own, self._own_first, self._life, self._courtesy, self._you, self._asking, self._asking_first = (
@@ -215,7 +215,7 @@ class SpacedLists(dict[str, _Kinds]):
 
 
 class UnspacedLists:
-    """The lists of a language without spaces between words: they are looked for in any place."""
+    """The lists of a language without spaces between words: their words are found at any position."""
 
     def __init__(self, language: str) -> None:
         found = sections(language)
@@ -241,5 +241,5 @@ class UnspacedLists:
 
 @cache
 def lists_of(language: str) -> Lists:
-    """One of `CODES`."""
+    """Return the lists of a language, one of `CODES`."""
     return UnspacedLists(language) if language in UNSPACED else SpacedLists(language)

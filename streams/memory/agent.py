@@ -1,6 +1,6 @@
-"""long-term → shard: events are decoded, embedded in batches, and applied in one transaction a group of batches.
+"""Long-term agent: decodes events of `long-term`, embeds their texts, and applies each group in one transaction.
 
-What is to be remembered for a while only goes to the notes of its session instead.
+Short-term memories go to the notes of their session instead.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Born = Callable[[int, Sequence[Memory]], None]
 
 
 def decode(record: Any) -> LongTermEvent:
-    """An event of `long-term`. Raises `BadRecord`."""
+    """Decode an event of `long-term`. Raises `BadRecord`."""
     fields = json_object(record.value)
     fields.setdefault("timestamp", record.timestamp)
     if fields.get("type") == "promotion" and (sources := sources_beside(record.headers)):
@@ -57,13 +57,13 @@ def decode(record: Any) -> LongTermEvent:
 
 
 def decoder(memory: MemorySettings) -> Callable[[Any], LongTermEvent]:
-    """As `decode`, and what is to be remembered has an importance: where none is given, that of its text."""
+    """Return a `decode` that also gives a memory without an importance that of its text."""
     importance = Importance(memory)
     return lambda record: importance.weighed(decode(record))
 
 
 def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
-    """The events in their order, in parts without an id that two users gave: texts have their vectors by it."""
+    """Split the events, in order, so that no two users share an event id in a part: vectors are looked up by it."""
     parts, users, start = list[Sequence[LongTermEvent]](), dict[uuid.UUID, str](), 0
     for place, event in enumerate(events):
         if users.setdefault(event.event_id, event.user_id) != event.user_id:
@@ -73,10 +73,11 @@ def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
 
 
 class LongTermAgent:
-    """Writes what is promoted and commanded into the shard of its partition.
+    """Writes promotions and commands into the shard of their partition.
 
-    A shard notes the offset up to which its events are in. One that is behind what it is given, because its disk was
-    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets.
+    A shard records the offset up to which its events are applied. A shard that is behind the records it is given,
+    because its disk was lost or it moved to another worker, is filled up first: `read` returns a partition's log
+    between two offsets.
     """
 
     def __init__(
@@ -101,13 +102,13 @@ class LongTermAgent:
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._caught_up: dict[int, asyncio.Event] = {}
         self._writers: dict[int, GroupWriter] = {}
-        #: Partitions whose log is known to be that of the shard's low watermark.
+        #: Partitions whose log was found to match the shard's low watermark.
         self._of_watermark = set[int]()
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any]:
-        """One fetched batch of a partition; what comes back is to be awaited before it counts as processed.
+        """Queue a fetched batch of a partition. Await the result before the batch counts as processed.
 
-        It is cancelled where the partition is revoked before. Raises `ShardNotHere` where it is not ours.
+        The result is cancelled if the partition is revoked first. Raises `ShardNotHere` if it is not ours.
         """
         writer = self._writers.get(partition)
         if writer is None:
@@ -115,9 +116,9 @@ class LongTermAgent:
         return await writer.join(records)
 
     def own(self, partitions: frozenset[int]) -> None:
-        """These are ours from now on; until `catch_up` it is not known whether their shards have caught up.
+        """Own these partitions only; until `catch_up` it is not known whether their shards have caught up.
 
-        What waits is of an earlier assignment, and is read again.
+        Waiting records belong to an earlier assignment: they are dropped, and read again.
         """
         self.revoke(frozenset(self._writers))
         self._caught_up = {partition: asyncio.Event() for partition in partitions}
@@ -130,19 +131,19 @@ class LongTermAgent:
         }
 
     def revoke(self, partitions: frozenset[int]) -> None:
-        """What waits for these partitions is neither written nor acknowledged any more."""
+        """Drop the records that wait for these partitions: they are neither written nor acknowledged."""
         for partition in partitions & self._writers.keys():
             self._writers.pop(partition).revoke()
 
     async def stop(self) -> None:
-        """Write no more. What is not in yet is read again at the next start."""
+        """Stop writing. The next start reads the unwritten records again."""
         writers = list(self._writers.values())
         self.revoke(frozenset(self._writers))
         for writer in writers:
             await writer.stopped()
 
     async def _write(self, partition: int, records: Sequence[Any]) -> None:
-        """One group: records that follow each other, as they were fetched."""
+        """Write one group: consecutive records, as they were fetched."""
         async with self._order[partition]:
             position = await self._fill_up(partition, records[0].offset)
             if records[0].offset < position:
@@ -158,10 +159,10 @@ class LongTermAgent:
             await self._notes.take(partition, events)
 
     async def _not_in_for_good(self, partition: int, records: Sequence[Any]) -> Sequence[Any]:
-        """Those of a log that is read again that are not below the shard's low watermark.
+        """Return the records of a log that is read again from the shard's low watermark on.
 
-        Nothing of the others is done again, and the position stays. A log that is not the one of the watermark is
-        new: a broker that lost it, or another, behind the old data directory.
+        The earlier ones were applied before: they change nothing, not even the position. A log that does not match
+        the watermark is new: the broker lost its log, or is another one, while the data directory is the old one.
         """
         low = await self._shards.call(partition, Shard.low_watermark)
         if low is None or records[0].offset >= low.offset:
@@ -178,36 +179,36 @@ class LongTermAgent:
 
     @property
     def catching_up(self) -> list[int]:
-        """Partitions of which it is not known yet whether their shards have caught up."""
+        """The partitions whose shards may not have caught up yet."""
         return sorted(partition for partition, event in self._caught_up.items() if not event.is_set())
 
     async def caught_up(self, partition: int) -> None:
-        """Wait until the partition's shard holds all that it should. Raises `ShardNotHere`."""
+        """Wait until the partition's shard has caught up. Raises `ShardNotHere`."""
         if partition not in self._caught_up:
             raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
         await self._caught_up[partition].wait()
 
     async def catch_up(self, partition: int, committed: int) -> None:
-        """Have all in the shard that the group has `committed`: it may be new here, or have lost its disk.
+        """Fill up the shard to the group's `committed` offset: it may be new here, or have lost its disk.
 
-        Nothing follows where partitions are assigned meanwhile: what is committed is asked for again then.
+        If partitions are assigned meanwhile, it does not count as caught up: the committed offset is fetched again.
         """
         caught_up = self._caught_up.get(partition)
         if caught_up is None:
-            return  # it has moved on
+            return  # the partition has moved
         try:
             async with self._order[partition]:
                 await self._fill_up(partition, committed)
             self._clock.observe(await self._shards.call(partition, Shard.newest_event))
         except ShardNotHere:
-            return  # it has moved on
+            return  # the partition has moved
         if self._caught_up.get(partition) is not caught_up:
             return
         caught_up.set()
         self._coming_back.is_back([partition], "memories")
 
     async def _fill_up(self, partition: int, end: int) -> int:
-        """Read again what is in the log up to `end` (an offset) and not in the shard; the shard's position then."""
+        """Read the log again from the shard's position up to `end` (an offset); return the shard's new position."""
         start = await self._shards.position(partition)
         if start >= end:
             return start
@@ -222,13 +223,13 @@ class LongTermAgent:
                 reached(part[-1].offset + 1 - start, end - start)
         await self._apply(partition, [], end, again=True)
         caught_up = self._caught_up.get(partition)
-        if caught_up is not None and caught_up.is_set():  # what the log lacked was passed over
+        if caught_up is not None and caught_up.is_set():  # offsets that the log lacks were skipped
             self._coming_back.is_back([partition], "memories")
         log.info("shard %d: it has caught up", partition)
         return end
 
     async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int, *, again: bool) -> None:
-        """`again`: some of them were read before. Those that are in are told apart before they are embedded."""
+        """Apply events. `again`: some were read before, so applied ones are removed before the texts are embedded."""
         *before, last = apart(events)
         for part in before:
             await self._apply_apart(partition, part, None, position, again)

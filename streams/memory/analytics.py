@@ -1,9 +1,9 @@
-"""The analysts' copy is recreated on a timer, and on request.
+"""Analytics job: recreates the analysts' copy on a timer, and on request.
 
 Each shard's rows are exported on the shard's own thread; a thread of low priority assembles the copy. Its processor
 time is measured: the next copy waits until this one has used at most `SHARE` of a core. A copy that fails is logged
-and counted: it is no reason to stop a worker. Where copies are disabled, one that was made on request is recreated
-when something was forgotten: otherwise it would keep the words.
+and counted, and does not stop the worker. If copies are disabled, one that was made on request is recreated when
+something was forgotten: otherwise it would keep the forgotten texts.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 Exported = tuple[Fingerprint, frozenset[str]]
 
-#: Of a core, what copies take at most where they are made on a timer: the larger the shards, the rarer their copies.
+#: The share of a core that copies on a timer use at most: the larger the shards, the rarer their copies.
 SHARE: Final = 0.05
 
-#: How often what is still being put together at the end is interrupted.
+#: The interval at which `close` interrupts a copy that is still being assembled.
 INTERRUPT_SECONDS = 0.05
 
 
@@ -64,9 +64,9 @@ class AnalyticsJob:
         self.folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
         self._gate, self._lifecycle, self._enabled = gate, lifecycle, enabled
         self._memory, self._monotonic, self._processor = memory, monotonic, processor
-        #: Seconds of a core that the copy in the making has taken, and when the timer may have the next one made.
+        #: Processor seconds that the current copy has used, and when the timer may make the next one.
         self._cost, self._next = 0.0, -math.inf
-        #: Whether an existing copy may hold what was forgotten; one of an earlier run may.
+        #: Whether an existing copy may hold forgotten data; one of an earlier run may.
         self._outdated = True
         self._copied: dict[int, Fingerprint] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -75,10 +75,10 @@ class AnalyticsJob:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=yield_to_others)
 
     async def tick(self) -> None:
-        """A copy, if one is due, a shard has changed, and nothing more urgent is to be done.
+        """Make a copy if one is due, a shard has changed, and there is nothing more urgent to do.
 
-        It is due when the last one was at most `SHARE` of a core since it was begun, and always when something was
-        forgotten.
+        It is due when the last one has used at most `SHARE` of a core since it was begun, and always when something
+        was forgotten.
         """
         if not self._enabled and not (self._outdated and (self.folder / FILE).exists()):
             return
@@ -96,24 +96,24 @@ class AnalyticsJob:
             log.warning("the analysts' copy was not made: %s", exc)
 
     def forgot(self) -> None:
-        """Something was forgotten: the next copy is due, wanted or not."""
+        """Make the next copy due, even if copies are disabled: something was forgotten."""
         self._outdated = True
 
     async def snapshot(self) -> Copy:
-        """A copy now, or as soon as the intake allows it. Raises `DataDirError` and `ShardNotHere`."""
+        """Make a copy now, or as soon as the intake allows it. Raises `DataDirError` and `ShardNotHere`."""
         await self._gate.wait()
         made = await self._make(anyway=True)
         assert made is not None
         return made
 
     async def put(self, exported: Mapping[int, frozenset[str]]) -> None:
-        """Put what was exported of shards that are not this worker's into the copy. Raises `DataDirError`."""
+        """Put tables exported from shards that are not this worker's into the copy. Raises `DataDirError`."""
         at = await self._shards.moment(self._clock)
         async with self._one_at_a_time:
             await self._assembled(exported, at)
 
     def close(self) -> None:
-        """Give up the copy that is being made: its thread has a low priority, and may take its time."""
+        """Abandon the copy that is being made: its thread has a low priority, so it might take long."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         while self._assembling is not None and not self._assembling.done():
             self._interruption.call()
@@ -127,7 +127,7 @@ class AnalyticsJob:
         return await asyncio.wrap_future(self._assembling)
 
     def _measured(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do it on this thread, and count what it takes of the processor."""
+        """Do the work on this thread, and count its processor time."""
         began = self._processor()
         try:
             return work(*args, **kwargs)
@@ -165,7 +165,7 @@ class AnalyticsJob:
             self._count("unchanged" if made is None else "made")
             done = True
         finally:
-            if not done:  # it is exported again; by then a shard may be another worker's, and forget what is in it
+            if not done:  # exported again later: until then a shard may move, and forget what these files hold
                 self._outdated |= outdated
                 unstage(self.folder, partitions)
         return made
@@ -177,7 +177,7 @@ class AnalyticsJob:
         exported: dict[int, frozenset[str]],
         prints: dict[int, Fingerprint],
     ) -> bool:
-        """Stage the shards that have changed; False where something more urgent is to be done."""
+        """Stage the shards that have changed; False if there is something more urgent to do."""
         here = False
         for partition in partitions:
             if not anyway and self._gate.must_wait():
@@ -197,7 +197,7 @@ class AnalyticsJob:
         return True
 
     def _still_copied(self, partition: int) -> Fingerprint | None:
-        """The fingerprint of the shard as it was last copied; None where the copied file has been deleted."""
+        """Return the fingerprint of the shard as it was last copied; None if the copied file has been deleted."""
         there = parquet(self.folder, "memories", partition).exists()
         return self._copied.get(partition) if there else None
 

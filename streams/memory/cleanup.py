@@ -1,8 +1,8 @@
-"""Memories that are no longer needed are moved to the archive, and later removed from it.
+"""Cleanup job: moves memories that are no longer needed to the archive, and later removes them from it.
 
-The shards say which memories are due; this job asks for the change by events of `long-term`, as clients do. A memory
-that is pinned, accessed or restored before its event comes back is spared. On one day, the same request has the same
-event id.
+The shards say which memories are due; this job requests the change by events of `long-term`, as clients do. A memory
+that is pinned, accessed or restored before its event is applied is spared. Repeated on one day, a request has the
+same event id.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Of a shard's memories, and out of its archive, at one time; the rest waits for the next.
+#: The most memories of a shard, and of its archive, in one run; the rest waits for the next.
 EVENTS_A_SHARD = 1000
 
 
 class CleanupJob:
-    """Cleans up on a timer where that is enabled, or when it is told to. Moments are epoch ms."""
+    """Cleans up on a timer if that is enabled, or on request. Times are epoch ms."""
 
     def __init__(
         self,
@@ -46,19 +46,19 @@ class CleanupJob:
         self._asked: dict[int, set[uuid.UUID]] = {}
 
     async def tick(self, now: int) -> None:
-        """Every shard once, as of its last recompute: what goes has the state that it goes for."""
+        """Clean every shard, if enabled. Call it after a recompute: states must be current. `now` is 0 if unknown."""
         settings = self._lifecycle.cleanup
         if settings.enabled and not settings.paused and now:
             await self.clean(now)
 
     async def verdicts(self, now: int, user_id: str | None, limit: int) -> Verdicts:
-        """What `clean` would do, and what not; at most `limit` candidates of each shard and its archive."""
+        """Return what `clean` would do, and what not; at most `limit` candidates of each shard and its archive."""
         return Verdicts.together([found async for _, found in self._by_shard(now, user_id, limit)])
 
     async def clean(self, now: int, user_id: str | None = None) -> Verdicts:
-        """Ask for all that it is time for, at most `EVENTS_A_SHARD` at a time; `going` is what is asked for.
+        """Request all changes that are due, at most `EVENTS_A_SHARD` at a time; return them as `going`.
 
-        Raises `ShardNotHere` where the user's partition is not this worker's.
+        Raises `ShardNotHere` if the user's partition is not this worker's.
         """
         cleaned = []
         async for partition, found in self._by_shard(now, user_id, EVENTS_A_SHARD):
@@ -79,7 +79,7 @@ class CleanupJob:
             yield partition, found
 
     def _ask(self, partition: int, found: Verdicts, now: int) -> None:
-        """Post the events, without those that were posted the last time and have not come back."""
+        """Post the events, except those that the last run posted and that have not been applied yet."""
         before = self._asked.get(partition, set())
         events = [_event(candidate, now) for candidate in found.going]
         new = [event for event in events if event.event_id not in before]
@@ -98,7 +98,7 @@ class CleanupJob:
 
 
 def _event(candidate: Candidate, now: int) -> Archive | Remove:
-    """What is asked for; a day later again, in case that it was spared for a pin that is gone."""
+    """Return the event for a candidate. Its id changes daily: a pin that spared the memory may be gone."""
     kind = Remove if candidate.cause == "archived" else Archive
     reason = "retention" if kind is Remove else "cleanup"
     return kind(

@@ -1,6 +1,6 @@
-"""Items whose time is over are removed: the shards say which, and events of `long-term` do it, like everybody's.
+"""Expiry job: removes expired items. The shards say which; events of `long-term` remove them, like a client's.
 
-An item that was read or written after it was asked for is spared. Answers are without what has expired in any case.
+An item that is read or written after the request is spared. Answers leave out expired items in any case.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from streams.shards.owned import OwnedShards
 from tables.memories.catalog.catalog import ExpiredItem
 from tables.memories.shard import Shard
 
-#: Of a shard, at one time; the rest waits for the next.
+#: The most items of a shard in one run; the rest waits for the next.
 EVENTS_A_SHARD = 1000
 
 
 class ExpiryJob:
-    """Asks for the removal of what has expired, on a timer."""
+    """Requests the removal of expired items, on a timer."""
 
     def __init__(self, *, shards: OwnedShards, event_log: EventLog) -> None:
         self._shards, self._event_log = shards, event_log
 
     async def tick(self, now: int) -> int:
-        """Every shard once, as of `now` (epoch ms; 0: it is not known yet). Returns how many events were sent."""
+        """Check every shard at `now` (epoch ms; 0: not known yet). Return how many events were sent."""
         sent = 0
         for partition in self._shards.partitions() if now else ():
             try:
                 expired = await self._shards.call(partition, Shard.expired_items, now, EVENTS_A_SHARD)
             except ShardNotHere:
-                continue  # it has just moved: its new owner sees to it
+                continue  # it has just moved: its new owner does it
             for one in expired:
                 self._event_log.append(_event(one, now))
             sent += len(expired)
@@ -40,7 +40,7 @@ class ExpiryJob:
 
 
 def _event(expired: ExpiredItem, now: int) -> Expire:
-    """The same until the item lasts longer: one that is asked for twice is applied once."""
+    """Return the event for an item. Its id changes with the item's expiry only, so a repeated one is applied once."""
     return Expire(
         event_id=event_id("expire", *expired),
         user_id=expired.user_id,

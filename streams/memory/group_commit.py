@@ -1,4 +1,4 @@
-"""Group commit: everything that waits for a partition is written together, one group after the other.
+"""Group commit: records that wait for a partition are written together, one group after the other.
 
 A transaction costs about the same for one event as for a hundred, so the busier a partition is, the larger its groups
 are and the less an event costs. Partitions write at the same time.
@@ -15,32 +15,32 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-#: Events in one transaction. Searches wait behind it, and more is hardly faster.
+#: Events in one transaction. Searches wait for it, and a larger one is hardly faster.
 EVENTS_A_TRANSACTION: Final = 1_024
-#: Records that may wait in front of a partition's writer before its topic is read no further.
+#: Records that may wait for a partition's writer; with more, reading of its topic pauses.
 MOST_WAITING: Final = 4 * EVENTS_A_TRANSACTION
 
 
 @dataclass(eq=False, slots=True)
 class _Fetched:
-    """A fetched batch: what of it still waits, and the future of all of it."""
+    """A fetched batch: its records that still wait, and the future of the whole batch."""
 
     left: Sequence[Any]
     written: asyncio.Future[None]
 
 
 class GroupWriter:
-    """Writes one partition's records, in their order, until the partition is revoked.
+    """Writes one partition's records, in order, until the partition is revoked.
 
-    `write` is given the records of one group, at most `most`; `ready` is awaited before a group is taken, so that
-    what comes meanwhile goes with it.
+    `write` gets the records of one group, at most `most`; `ready` is awaited before a group is taken, so that
+    records that arrive meanwhile join it.
 
         writer = GroupWriter(write)
         written = await writer.join(records)    # returns when there is room for more
-        await written                           # all of them are in
+        await written                           # all of them are written
 
-    A group that cannot be written fails all batches that are not in yet, and nothing more is written: the log is
-    read again from the first record that is not in.
+    If a group cannot be written, all unwritten batches fail and writing stops: the log is read again from the first
+    unwritten record.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class GroupWriter:
         self._over = False
 
     async def join(self, records: Sequence[Any]) -> asyncio.Future[None]:
-        """Have a fetched batch written; the future is done when all of it is.
+        """Queue a fetched batch; the returned future is done when all of it is written.
 
-        It is cancelled where the partition is revoked before, and fails with what kept the records from being in.
+        The future is cancelled if the partition is revoked first, and fails with the error of a failed write.
         """
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._over:
@@ -74,10 +74,10 @@ class GroupWriter:
         return written
 
     def revoke(self) -> None:
-        """Write no more, and let nothing that is not yet in count as processed.
+        """Stop writing, and cancel the batches that are not yet written, so that none counts as processed.
 
-        A transaction that has begun is finished by the shard's thread, unacknowledged; its events will be in already
-        when they are read again.
+        The shard's thread finishes a transaction that has begun, unacknowledged; its events are already applied when
+        they are read again.
         """
         for fetched in self._end():
             fetched.written.cancel()
@@ -85,7 +85,7 @@ class GroupWriter:
             self._task.cancel()
 
     async def stopped(self) -> None:
-        """Wait until nothing is being written any more, after `revoke`."""
+        """Wait, after `revoke`, until the current write has ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -107,7 +107,7 @@ class GroupWriter:
             self._fail(exc)
 
     def _take(self) -> list[Any]:
-        """The records of the next group; `_group` are the batches that they are of. A larger batch is cut."""
+        """Take the records of the next group, and keep their batches in `_group`. A larger batch is cut."""
         records: list[Any] = []
         while self._waiting and len(records) < self._most:
             first, room = self._waiting[0], self._most - len(records)
@@ -123,14 +123,14 @@ class GroupWriter:
         return sum(len(fetched.left) for fetched in self._waiting)
 
     def _fail(self, exc: Exception) -> None:
-        """Nothing happens where the partition was revoked before."""
+        """Fail all unwritten batches; after a revocation there are none."""
         for fetched in self._end():
             log.info("a fetched batch was not written: %s: %s", type(exc).__name__, exc)
             fetched.written.set_exception(exc)
             fetched.written.exception()  # marks it as retrieved: during a revocation no caller awaits it
 
     def _end(self) -> list[_Fetched]:
-        """Write no more; the batches that are not in yet."""
+        """Stop writing; return the batches that are not yet written."""
         left = [fetched for fetched in (*self._group, *self._waiting) if not fetched.written.done()]
         self._over, self._group = True, []
         self._waiting.clear()

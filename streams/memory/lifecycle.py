@@ -1,4 +1,4 @@
-"""Memories age: on a timer each shard's states are recomputed, and changes go to the transitions topic."""
+"""Lifecycle job: recomputes each shard's states on a timer, and publishes changes to the transitions topic."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Memories that are made ready to be searched at a time, and slices at a time: searches wait behind a slice.
+#: Memories in a slice that is prepared for search, and slices per shard and run: searches wait for a slice.
 SLICE = 256
 SLICES = 8
 
 
 class LifecycleJob:
-    """Recomputes, publishes, and keeps the gauges of states and scores."""
+    """Recomputes states, publishes transitions, and sets the gauges of states and scores."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class LifecycleJob:
         self._clock, self._topics, self._lifecycle = clock, topics, lifecycle
 
     async def recompute(self) -> int:
-        """Every shard once, as of the clock's now, which is returned (epoch ms); 0 where it is too early for that."""
+        """Recompute every shard at the clock's now; return that (epoch ms), or 0 if clock or shards are not ready."""
         now = self._clock.now()
         if not now or not self._shards.ready:
             return 0
@@ -74,9 +74,9 @@ class LifecycleJob:
             self._metrics.outliers.labels(side).set(beyond)
 
     async def _publish(self, partition: int) -> None:
-        """Transitions reach the topic at least once: they are marked after the broker has them.
+        """Publish transitions, at least once: they are marked as published after the broker has acknowledged them.
 
-        Those that it does not take are sent again at the next recompute.
+        The others are sent again at the next recompute.
         """
         deprecated: list[uuid.UUID] = []
         while transitions := await self._shards.call(partition, Shard.unpublished):
@@ -106,11 +106,11 @@ class LifecycleJob:
         """Write the FAISS files that changed, so that the next start has less to rebuild."""
         if self._shards.ready:
             for partition in self._shards.partitions():
-                with contextlib.suppress(ShardNotHere):  # it has just moved, and was saved at that
+                with contextlib.suppress(ShardNotHere):  # it has just moved, and was saved then
                     await self._shards.call(partition, Shard.save)
 
     async def fill_rows(self) -> None:
-        """Make what was written ready to be searched: a question that comes first does it for its user."""
+        """Prepare new memories for search; a search that comes earlier does this for its own user."""
         if self._shards.ready:
             for partition in self._shards.partitions():
                 with contextlib.suppress(ShardNotHere):

@@ -1,7 +1,7 @@
-"""When what was written can be read on this worker: waited for by event, bounded in time and in number.
+"""Read-your-writes: waits until a write can be read on this worker, with limits on the time and number of waits.
 
 A record's effect can be read when its batch is processed: a message is in its window, a memory in its shard and
-its index, a note with its session, a summary in its file. Up to where that is, the hot path's ledgers know.
+its index, a note with its session, a summary in its file. The commit ledgers know up to which offset that is.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from schemas.errors import NotReady, ShardNotHere
 from schemas.places import Place, newest
 
 MOVED: Final = "its partition is on another worker, or moving; ask again"
-#: Requests that may wait at the same time, all together and of one token; each holds a connection.
+#: Requests that may wait at the same time, in total and per token; each holds a connection.
 MOST_WAITING: Final = 1_000
 MOST_OF_ONE: Final = 100
-#: Whose request it is, where tokens are asked for.
+#: The name of the request's sender, if tokens are required.
 asked_by: ContextVar[str | None] = ContextVar("asked_by", default=None)
 
 
 class Log(Protocol):
-    """How far this worker is in the partitions that are its own."""
+    """This worker's progress in its own partitions."""
 
     async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
-        """Wait for what a record brings; False where the partition is not ours, or moves meanwhile."""
+        """Wait until a record's effect can be read; False if the partition is not ours, or moves meanwhile."""
 
     async def is_written(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether the log reaches so far; True where the partition is not ours."""
+        """True if the log reaches this offset, or if the partition is not ours."""
 
 
 class ReadYourWrites:
-    """Waits for what records bring."""
+    """Waits until the effects of records can be read."""
 
     def __init__(self, log: Log, most: int = MOST_WAITING, most_of_one: int = MOST_OF_ONE) -> None:
         self._log, self._most, self._most_of_one = log, most, most_of_one
@@ -43,7 +43,7 @@ class ReadYourWrites:
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
-        """A place among those who wait, taken before anything is written. Raises `NotReady` where there is none."""
+        """Reserve a place to wait, before anything is written. Raises `NotReady` if there is none."""
         who = asked_by.get()
         if self._waiting.total() >= self._most:
             raise NotReady(f"{self._waiting.total()} requests wait for what they wrote; ask again")
@@ -58,7 +58,7 @@ class ReadYourWrites:
                 del self._waiting[who]
 
     async def are_written(self, places: Sequence[Place], seconds: float) -> None:
-        """Raises `NotReady` where the log does not reach so far: what was never written is not waited for."""
+        """Raises `NotReady` if the log does not reach these places: there is no wait for records never written."""
         try:
             async with asyncio.timeout(seconds):
                 for place in newest(places):
@@ -68,7 +68,7 @@ class ReadYourWrites:
             raise NotReady("the broker does not say how far the log reaches; ask again") from exc
 
     async def until(self, places: Sequence[Place], seconds: float) -> bool:
-        """Whether it can all be read within so many seconds. Raises `ShardNotHere` where a partition moves."""
+        """True if all effects can be read within this many seconds. Raises `ShardNotHere` if a partition moves."""
         try:
             async with asyncio.timeout(seconds):
                 for place in newest(places):

@@ -1,7 +1,7 @@
-"""Another embedding model for this worker's shards, while they are read and written with the old one.
+"""Re-embedding: changes this worker's shards to another model, while they are read and written with the old one.
 
 First every shard gets the new vectors beside the old ones, at the pace that the intake allows. Then the shards change
-over, one right after the other, each in a moment; a question about a user meets one model or the other, never both.
+over, one directly after the other, each at once; a search for a user uses one model or the other, never both.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Texts that are embedded, and then kept, at a time: what an interruption costs at the most.
+#: Texts that are embedded, and then stored, at a time: the most that an interruption loses.
 ROWS = 256
-#: Vectors that are put into the new index at a time: searches wait behind it.
+#: Vectors that are added to the new index at a time: searches wait for it.
 INDEXED = 5_000
-#: How long the writing of a shard may wait for the last vectors; after that they are made beside it once more.
+#: How long a shard's writes may wait for the last vectors; then writes go on while the rest is made.
 LAST_SECONDS = 60.0
 
 
 class Phase(StrEnum):
-    """`stopped` and `failed`: what is done is kept, and the same model goes on from there."""
+    """Phases of a change. After `stopped` and `failed`, its vectors are kept, and the same model resumes there."""
 
     IDLE = "idle"
     LOADING = "loading"
@@ -52,7 +52,10 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Progress:
-    """How far it is. `done` of `total` vectors are there, in `switched` of `shards` they are in use."""
+    """Progress of a change: `done` of `total` vectors exist, and the shards in `switched` use them.
+
+    `rows` and `missing` are vectors by partition.
+    """
 
     phase: Phase = Phase.IDLE
     model: VectorModel | None = None
@@ -71,7 +74,7 @@ class Progress:
 
 
 class Ask(Protocol):
-    """Does something with a shard's side table, where the shard lives."""
+    """Calls a method of a shard's side table, where the shard is open."""
 
     async def __call__(self, method: Callable[[Reembedding], T]) -> T: ...
 
@@ -86,9 +89,9 @@ async def embed_missing(
     tell: Callable[[int, int], None],
     pause: Callable[[], Awaitable[object]] = at_once,
 ) -> None:
-    """Give a side table the vectors that it lacks. `tell` hears how many rows there are, and how many lack theirs.
+    """Make the vectors that a side table lacks. `tell` is called with the numbers of rows and of missing vectors.
 
-    It waits for a service that does not answer, as long as it takes.
+    Waits for an embedding service that does not answer, without a limit.
     """
     rows, missing = await ask(Reembedding.rows), await ask(Reembedding.missing)
     tell(rows, len(missing))
@@ -103,7 +106,7 @@ async def embed_missing(
 
 
 class Reembedder:
-    """One change of the model at a time, on a worker's own event loop.
+    """Changes the model, one change at a time, on a worker's own event loop.
 
     reembedder.begin(settings.embedder())      # returns at once
     reembedder.progress.phase                  # … until it is `done`
@@ -111,9 +114,9 @@ class Reembedder:
 
     def __init__(self, shards: OwnedShards, gate: BacklogGate, settings: EmbeddingSettings) -> None:
         self._shards, self._gate = shards, gate
-        #: What names the model that the worker works with.
+        #: The settings of the model that the worker uses.
         self.settings = settings
-        #: What names the one that is wanted, or was last.
+        #: The settings of the model that is requested, or was last.
         self.wanted = settings
         self.progress = Progress()
         self._embedding: Embedding | None = None
@@ -127,11 +130,11 @@ class Reembedder:
 
     @property
     def waiting_for(self) -> str:
-        """What keeps the new model from embedding; empty where nothing does."""
+        """What keeps the new model from embedding; empty if nothing does."""
         return self._embedding.trouble if self._embedding is not None and self.running else ""
 
     def begin(self, wanted: EmbeddingSettings) -> None:
-        """Begin, or go on; the same again while it runs changes nothing. Raises `ReembeddingRefused`."""
+        """Begin or resume a change; the same request while it runs does nothing. Raises `ReembeddingRefused`."""
         if (self.running or self._shards.models.mixed) and wanted != self.wanted:
             raise ReembeddingRefused(f"a change to {named(self.wanted)} is under way: wait for its end, or stop it")
         if not self.running:
@@ -139,23 +142,23 @@ class Reembedder:
             self._task = asyncio.create_task(self._run(wanted))
 
     async def stop(self) -> None:
-        """Stop; what is done is kept. Raises `ReembeddingRefused` where shards have changed over already."""
+        """Stop; finished vectors are kept. Raises `ReembeddingRefused` if shards have already changed over."""
         if self._shards.models.mixed or self._changing_over:
             raise ReembeddingRefused(f"shards have changed over to {named(self.wanted)}: the others follow")
         await self._cancel()
 
     async def abandon(self) -> list[int]:
-        """Stop, and drop what is half done: the shards that held some. Raises `ReembeddingRefused`."""
+        """Stop, drop the unfinished work, and return the shards that had some. Raises `ReembeddingRefused`."""
         await self.stop()
         held = []
         for partition in self._shards.partitions():
-            with contextlib.suppress(ShardNotHere):  # it has moved, with what is half done
+            with contextlib.suppress(ShardNotHere):  # it has moved, with its unfinished work
                 if await self._ask(partition, Reembedding.abandon):
                     held.append(partition)
         return held
 
     async def close(self) -> None:
-        """Cancel the change, even halfway; the next start finds each shard with the one model or the other."""
+        """Cancel the change, even halfway; the next start finds each shard with one model or the other."""
         await self._cancel()
         await asyncio.gather(*self._ending)
 
@@ -191,7 +194,7 @@ class Reembedder:
                     self._end(self._embedding)
 
     def _end(self, embedding: Embedding) -> None:
-        """In the background: a model that is being loaded ends when it is."""
+        """Stop a model in the background: one that is being loaded stops only when it is loaded."""
         ending = asyncio.create_task(embedding.stop())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -201,7 +204,7 @@ class Reembedder:
         if not self._shards.partitions():
             raise ReembeddingRefused("this worker has no shards now: ask again, or another worker")
         for partition in self._shards.partitions():
-            with contextlib.suppress(ShardNotHere):  # as below
+            with contextlib.suppress(ShardNotHere):  # it has moved: see below
                 await self._ask(partition, partial(Reembedding.refuse_other, target=target))
                 rows = await self._ask(partition, Reembedding.rows)
                 missing = await self._ask(partition, Reembedding.missing)
@@ -211,7 +214,7 @@ class Reembedder:
             for phase, step in ((Phase.EMBEDDING, self._embed), (Phase.SWITCHING, self._switch)):
                 progress.phase = phase
                 for partition in left:
-                    with contextlib.suppress(ShardNotHere):  # it has moved, and its new owner goes on
+                    with contextlib.suppress(ShardNotHere):  # it has moved, and its new owner continues
                         await step(partition, embedding, target)
         self._end(models.settle())
         log.info("all shards have vectors of %s now", target)
@@ -221,7 +224,7 @@ class Reembedder:
         await self._embed_missing(partition, embedding, self._gate.wait)
 
     async def _switch(self, partition: int, embedding: Embedding, target: VectorModel) -> None:
-        """The last vectors are made while none come in: else there might always be some left."""
+        """Switch a shard. Writes wait while the last vectors are made: otherwise some might always be missing."""
         index = await self._shards.call(partition, Shard.index_beside, target.dimension)
         try:
             await self._switch_to(index, partition, embedding)
@@ -268,12 +271,12 @@ class Reembedder:
 
 
 def named(settings: EmbeddingSettings) -> str:
-    """For people: `use`, `openai text-embedding-3-small`."""
+    """Return the model's name for people: `use`, `openai text-embedding-3-small`."""
     return settings.backend if settings.backend == "use" else f"{settings.backend} {settings.model}"
 
 
 def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
-    """The settings that name a model, by their keys; None for one that is to be left out."""
+    """Return the settings that name a model, by key; None for one that must be left out."""
     keys: dict[str, Any] = {"embedding.backend": wanted.backend}
     if wanted.backend != "use":
         keys["embedding.model"] = wanted.model
@@ -283,7 +286,7 @@ def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, An
 
 
 def _reason(exc: Exception) -> str:
-    """Of our own errors the text; a foreign one may quote what was said."""
+    """Return the text of our own errors and DuckDB's I/O errors; of others only the type: they may quote messages."""
     if isinstance(exc, SiltstoneError):
         return str(exc)
     return f"DuckDB: {str(exc).splitlines()[0]}" if isinstance(exc, duckdb.IOException) else type(exc).__name__

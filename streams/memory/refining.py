@@ -1,8 +1,8 @@
-"""What a configured model adds to memories that are new: which older one they replace, and words for summaries.
+"""Refining job: asks a configured model which older memory a new one replaces, and for texts of summaries.
 
-It goes on beside the stream and holds up nothing: questions wait in a queue, the oldest of too many are dropped, and
-a backlog of `long-term` goes first, so that what the log says already is not asked again. What the model said becomes
-an event like everybody's, under an id that follows from the memories': a replay needs no model.
+It runs beside the stream and blocks nothing: questions wait in a queue, the oldest are dropped when it is full, and a
+backlog of `long-term` goes first, so that questions which the log already answers are not asked again. An answer
+becomes an event like any client's, with an id derived from the memories' ids: a replay needs no model.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Questions that wait; of more, the oldest are dropped.
+#: Questions that may wait; when there are more, the oldest are dropped.
 WAITING: Final = 1_000
-#: Events of `long-term` that are not yet applied; more of them go first.
+#: Unapplied events of `long-term` with which questions are still asked; with more, they wait.
 BACKLOG: Final = 256
 LOOK_AGAIN_SECONDS: Final = 0.2
 
@@ -45,21 +45,21 @@ Kind = Literal["supersede", "summary"]
 
 
 class Refiner(Protocol):
-    """A model that knows what memories say."""
+    """A model that compares memories, and summarises them."""
 
     async def replaced(self, new: Memory, older: Sequence[Memory]) -> int | None:
-        """The number, from 1, of the one that no longer holds; 0: none; None: it did not say. Never raises."""
+        """Return the number, from 1, of the one that no longer holds; 0: none; None: no answer. Never raises."""
 
     async def summary(self, members: Sequence[Memory]) -> str | None:
-        """A summary; None where there is none that can be used. Never raises."""
+        """Return a summary; None if there is no usable one. Never raises."""
 
     def resumes_in(self) -> float:
-        """Seconds until it may be asked again; 0 where it may be asked now."""
+        """Return the seconds until the model may be asked again; 0 if it may be asked now."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingQuestion:
-    """About a memory, by its id: its text is looked up when it is its turn."""
+    """A question about a memory, which is named by its id: its text is read when the question is asked."""
 
     kind: Kind
     partition: int
@@ -68,7 +68,7 @@ class _PendingQuestion:
 
 
 class RefiningJob:
-    """Asks about memories that are born. `backlog` is the number of events that are not yet applied."""
+    """Asks about new memories. `backlog` returns the number of events that are not yet applied."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class RefiningJob:
         self._stopping = False
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the workers."""
         self._workers = [asyncio.create_task(self._work()) for _ in range(self._concurrency)]
 
     async def stop(self) -> None:
@@ -99,9 +99,9 @@ class RefiningJob:
         await ended(self._workers)
 
     def born(self, partition: int, memories: Sequence[Memory]) -> None:
-        """These memories are new: ask about them when there is time."""
+        """Queue questions about these new memories."""
         for memory in memories:
-            if is_item(memory):  # only its key says what it replaces
+            if is_item(memory):  # an item replaces by its key only
                 continue
             kind: Kind = "summary" if memory.kind == SUMMARY else "supersede"
             if self._wanted[kind]:
@@ -111,7 +111,7 @@ class RefiningJob:
         self._metrics.refinements_waiting.set(self._waiting.qsize())
 
     def own(self, partitions: frozenset[int]) -> None:
-        """These are ours from now on: what waits about others is dropped."""
+        """Own these partitions only; questions about others are dropped."""
         for _ in range(self._waiting.qsize()):
             question = self._waiting.get_nowait()
             if question.partition in partitions:
@@ -133,7 +133,7 @@ class RefiningJob:
                 if self._stopping:
                     raise
                 self._count(question.kind, "dropped")  # its shard moved away while it was being opened
-            except Exception as exc:  # an improvement that fails is no reason to stop what works
+            except Exception as exc:  # refining is optional: its failure must not stop the worker
                 log.error("shard %d: a memory is left as it is: %s", question.partition, type(exc).__name__)
                 self._count(question.kind, "failed")
 
@@ -193,7 +193,7 @@ class RefiningJob:
         )
 
     async def _unchanged(self, question: _PendingQuestion, *asked: Memory) -> bool:
-        """Whether what the model was asked about is still there, and as it was."""
+        """True if the memories that the model was asked about still exist, unchanged."""
         held = await self._shards.call(question.partition, _held, question.user_id)
         return all(memory.id in held and _standing(held[memory.id]) == _standing(memory) for memory in asked)
 
@@ -209,7 +209,7 @@ class RefiningJob:
 def _older_ones(
     shard: Shard, question: _PendingQuestion, settings: LongTermSettings
 ) -> tuple[Memory, list[Memory]] | None:
-    """The memory, and what it may replace, most similar first; None where there is nothing to ask."""
+    """Return the memory and those that it may replace, most similar first; None if there is nothing to ask."""
     memories = shard.memories_of(question.user_id)
     new = next((memory for memory in memories if memory.id == question.memory_id and memory.current), None)
     if new is None:
@@ -219,7 +219,7 @@ def _older_ones(
         return None
     cosines = shard.resembling(new, older)
     least, most = settings.supersede.min_cosine, settings.near_copy
-    # Above the border, too, texts may differ in a fact; those that say the same have nothing to replace.
+    # Texts above the near-copy border may still differ in a fact; those that say the same replace nothing.
     similar = [
         older[row]
         for row in np.argsort(-cosines, kind="stable")
@@ -229,7 +229,7 @@ def _older_ones(
 
 
 def _may_give_way(memory: Memory, new: Memory) -> bool:
-    """Whether `new` may replace the memory. A summary says more than one thing, and a long text is not shown whole.
+    """True if `new` may replace the memory. A summary says more than one thing, and a long text is not shown whole.
 
     A memory that was pinned by a command may not be replaced. One that was created pinned may: the user asked to
     remember what was true then.
@@ -245,7 +245,7 @@ def _may_give_way(memory: Memory, new: Memory) -> bool:
 
 
 def _summed_up(shard: Shard, question: _PendingQuestion) -> tuple[Memory, list[Memory]] | None:
-    """The summary and its members, oldest first; None where some are gone, or it has been given other words."""
+    """Return the summary and its members, oldest first; None if some are gone, or if its text was edited."""
     held = _held(shard, question.user_id)
     summary = held.get(question.memory_id)
     if summary is None or any(identity not in held for identity in summary.summary_of):

@@ -1,7 +1,7 @@
-"""What would grow for ever is dropped: on a timer, never on the way of a message.
+"""Retention job: drops rows that would otherwise grow for ever, on a timer and never while a message is processed.
 
-Each shard drops what it keeps for too long. Once a day, its position in the log becomes a watermark: below one that
-is old enough, events need no row of their own to be known as applied (`tables/memories/catalog/watermarks.py`).
+Each shard drops what is too old. Once a day, its position in the log becomes a watermark: below one that is old
+enough, events need no row of their own to be known as applied (`tables/memories/catalog/watermarks.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Reads the records of a partition of the log between two offsets.
+#: Reads the records of a partition between two offsets.
 Read = Callable[[int, int, int], AsyncGenerator[Sequence[Any], None]]
 
 
 def digest_of(record: Any) -> str:
-    """What tells a record from another at its offset in another log."""
+    """Return a digest that distinguishes a record from the one at the same offset in another log."""
     hashed = hashlib.blake2b(digest_size=16)
     for part in (str(record.timestamp).encode(), record.key or b"", record.value or b""):
         hashed.update(len(part).to_bytes(8, "big") + part)
@@ -34,9 +34,9 @@ def digest_of(record: Any) -> str:
 
 
 async def watermark_at(read: Read, partition: int, offset: int) -> Watermark | None:
-    """The watermark of this offset; None where the log has no record right before it.
+    """Return the watermark of this offset; None if the log has no record directly before it.
 
-    A log that ends before it may be read from its beginning: what is given first decides.
+    A log that ends before the offset may be read from its beginning, so the first returned record decides.
     """
     async with aclosing(read(partition, offset - 1, offset)) as batches:
         async for records in batches:
@@ -52,7 +52,7 @@ class RetentionJob:
         self._shards, self._clock, self._read, self._now = shards, clock, read, now
 
     async def tick(self) -> None:
-        """Every shard once. A broker that does not answer is asked the next time."""
+        """Handle every shard once. If the broker does not answer, the next tick tries again."""
         if not self._shards.ready:
             return
         for partition in self._shards.partitions():

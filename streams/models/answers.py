@@ -1,4 +1,4 @@
-"""What becomes of a question that a chat model does not answer."""
+"""`NoAnswer`: the result of a question that a chat model did not answer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why there is no answer: `exception`, or None where the service wants to be left alone and was not asked.
+    """Why there is no answer: `exception`, or None if the service was not asked, because it had asked for a pause.
 
-    `said`: the model did answer, and what it said cannot be used. `refusal`: what the service says of a request that
-    it does not accept as it is (400, 422). `pause`: for how many seconds it wants to be left alone. Neither exception
-    nor refusal is for logs: their texts may quote the key, or what was said.
+    `said`: the model answered, but the answer cannot be used. `refusal`: the service's message about a request that
+    it rejects (400, 422). `pause`: the seconds for which it asks for no requests. Do not log exception or refusal:
+    their texts may quote the key or a message.
     """
 
     exception: Exception | None = field(default=None, repr=False)
@@ -21,5 +21,5 @@ class NoAnswer:
 
     @property
     def reason(self) -> str:
-        """The exception's type."""
+        """The name of the exception's type."""
         return type(self.exception).__name__ if self.exception else ""

@@ -1,4 +1,4 @@
-"""One question to an OpenAI-compatible chat model."""
+"""`ChatModel`: questions to an OpenAI-compatible chat model."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ T = TypeVar("T")
 
 
 class ChatModel:
-    """Asks a model. It never raises a failure, so that it never holds up the stream.
+    """Asks a model. Failures are never raised, so that they never stop the stream.
 
-    `settings.timeout_seconds` limits each request as a whole, from when it has one of the `settings.concurrency`
-    places, which all callers share: waiting for a place is not the service's fault.
+    `settings.timeout_seconds` limits each request as a whole, starting when it gets one of the `settings.concurrency`
+    places that all callers share: waiting for a place is not the service's fault.
 
         chat = ChatModel(settings.rater())
         await chat.ask(prompt.about(data), read=int, max_tokens=5, failure="it was not counted")
         await chat.close()
 
-    `monotonic` gives seconds; it only measures how long a service asked to be left alone. `failure` names
-    the type of the newest failure; empty where there was none.
+    `monotonic` returns seconds, and only measures the pause that a service asked for. `failure` is the type of the
+    newest failure; empty if there was none.
     """
 
     def __init__(self, settings: ChatSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -48,7 +48,7 @@ class ChatModel:
     async def ask(
         self, question: Messages, *, read: Callable[[str], T], max_tokens: int, failure: str, whole: bool = False
     ) -> T | None:
-        """As `attempt`, and a failure is None and one warning. `failure` says in it what did not come about."""
+        """Like `attempt`, but log a failure as one warning, and return None. `failure` says what was not done."""
         answer = await self.attempt(question, read=read, max_tokens=max_tokens, whole=whole)
         if isinstance(answer, NoAnswer):
             self.tell(answer, failure)
@@ -64,17 +64,17 @@ class ChatModel:
         whole: bool = False,
         response_format: ResponseFormatJSONSchema | None = None,
     ) -> T | NoAnswer:
-        """What `read` makes of the answer, or why there is none; nothing is logged.
+        """Ask once. Return the result of `read` for the answer, or why there is none. Nothing is logged.
 
-        `read` raises ValueError for an answer that says nothing. One that was cut off at `max_tokens` says nothing
-        where the `whole` is needed.
+        `read` raises ValueError for an answer that cannot be used. With `whole`, an answer that was cut off at
+        `max_tokens` cannot be used either.
         """
         if self._places is None:
             self._places = asyncio.Semaphore(self._settings.concurrency)
         if self._paused():
             return NoAnswer()
         async with self._places:
-            if self._paused():  # since it began to wait for its place
+            if self._paused():  # it may have begun during the wait for a place
                 return NoAnswer()
             said = False
             try:
@@ -88,7 +88,7 @@ class ChatModel:
                 return self._failed(exc, said)
 
     def tell(self, none: NoAnswer, failure: str) -> None:
-        """Log one line, without the exception's text. `failure` says what did not come about."""
+        """Log one line, without the exception's text. `failure` says what was not done."""
         if none.exception is not None:
             log.warning(
                 "%s: %s, api_key_empty=%s%s",
@@ -99,11 +99,11 @@ class ChatModel:
             )
 
     def resumes_in(self) -> float:
-        """Seconds until the service wants to be asked again; 0 where it may be asked now."""
+        """Return the seconds left of the pause that the service asked for; 0 if it may be asked now."""
         return max(0.0, self._resume_at - self._monotonic())
 
     async def close(self) -> None:
-        """Close the connections. What is being asked ends as None."""
+        """Close the connections. Requests in progress end as None."""
         if self._client is not None:
             await self._client.close()
 

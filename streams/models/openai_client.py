@@ -1,4 +1,4 @@
-"""The `openai` package, for one key and one URL."""
+"""A client of the `openai` package for one key and one URL."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from email.utils import parsedate_to_datetime
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
-#: The longest that a service's Retry-After is heeded.
+#: A longer Retry-After is cut to this.
 LONGEST_PAUSE_SECONDS = 60.0
 
 
 def connected(api_key: SecretStr, base_url: str) -> AsyncOpenAI:
-    """A client that sends this key to this URL, and nothing that the environment holds for other services.
+    """Return a client that sends this key to this URL, and nothing that the environment holds for other services.
 
-    Neither retries nor time-outs are its own: what is tried again, and when, is the caller's to say, and a time-out
-    is to bound an answer as a whole, where the package's would start over with each byte.
+    Its own retries and time-outs are off: the caller decides about retries, and a time-out must limit the whole
+    answer, whereas the package's would start over with each byte.
     """
     key = api_key.get_secret_value()
     client = AsyncOpenAI(
         api_key=key,
         base_url=base_url,
-        # Said here too, it wins over an Authorization in OPENAI_CUSTOM_HEADERS.
+        # Set here too, because it then overrides an Authorization in OPENAI_CUSTOM_HEADERS.
         default_headers={"Authorization": f"Bearer {key}"},
         max_retries=0,
         timeout=None,
@@ -33,9 +33,9 @@ def connected(api_key: SecretStr, base_url: str) -> AsyncOpenAI:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """How many seconds a service asks to be left alone, at most `LONGEST_PAUSE_SECONDS`; 0 where it does not.
+    """Return the pause in seconds that a service asks for, at most `LONGEST_PAUSE_SECONDS`; 0 if it asks for none.
 
-    A date counts from the answer's own date: the two clocks may differ.
+    A date is compared with the response's own date, because the two clocks may differ.
     """
     asked = headers.get("retry-after", "")
     try:

@@ -1,4 +1,4 @@
-"""What a model is told: prompts, which are files of their own, and within them what users wrote, quoted as data."""
+"""Prompts for models: files of their own, in which users' texts are quoted as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROMPTS = Path(__file__).parent / "prompts"
 
 
 class Messages(NamedTuple):
-    """What a chat model is asked: one message of each role."""
+    """A question to a chat model: one message of each role."""
 
     system: str
     user: str
@@ -21,7 +21,7 @@ class Messages(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`<name>_system.md`, and `<name>_user.md` with `$mark` above and below `$data`, and `$words` of its own."""
+    """`<name>_system.md`, and `<name>_user.md` with `$mark` above and below `$data`, and variables of its own."""
 
     system: str
     user: Template
@@ -31,32 +31,32 @@ class Prompt:
         return cls(_read(f"{name}_system"), template(f"{name}_user"))
 
     def about(self, data: object, **words: str) -> Messages:
-        """The question about this data, which is quoted; the words are not."""
+        """Return the question about this data. The data is quoted; `words`, values for the variables, are not."""
         mark, line = quotation(data)
         return Messages(self.system, self.user.substitute(words, mark=mark, data=line))
 
 
 def template(name: str) -> Template:
-    """`<name>.md`."""
+    """Return the template `<name>.md`."""
     return Template(_read(name))
 
 
 def quotation(data: object) -> tuple[str, str]:
-    """A mark to set above and below the data, and the data: one line of JSON.
+    """Return a mark to set above and below the data, and the data as one line of JSON.
 
-    Nothing in its texts can pass for the end of the quotation. The line has no line ends, and `<` and what is
-    invisible are escaped, so that it holds no <|control token|> of a chat template either. The mark is a hash of the
-    line: to contain it, a text would have to know its own hash. The same data give the same quotation, so that a
-    replay asks the same.
+    No text in it can imitate the end of the quotation. The line has no line ends; `<`, `>` and invisible characters
+    are escaped, so it cannot contain a <|control token|> of a chat template. The mark is a hash of the line: to
+    contain it, a text would have to know its own hash. The same data give the same quotation, so a replay asks the
+    same question.
     """
     line = _harmless(json.dumps(data, ensure_ascii=False))
     return _mark(line), line
 
 
 def fenced(text: str) -> str:
-    """A text between a line above and the same below it, for who reads it as text: its lines stay as they are.
+    """Return a text between two equal lines, for a model that reads it as text: its lines are kept.
 
-    As in `quotation`, nothing in it can pass for its end, and what is invisible is escaped.
+    As in `quotation`, no text in it can imitate its end, and invisible characters are escaped.
     """
     shown = "\n".join(map(_harmless, text.splitlines()))
     mark = _mark(shown)
@@ -64,7 +64,7 @@ def fenced(text: str) -> str:
 
 
 def shortened(text: str, chars: int) -> str:
-    """A text's beginning and end, half of `chars` each, where it is longer."""
+    """Return the text, or its beginning and end of half of `chars` each if it is longer."""
     half = chars // 2
     return text if len(text) <= chars else f"{text[:half]} … {text[-half:]}"
 
@@ -82,5 +82,5 @@ def _harmless(line: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    """As JSON: a code unit is \\uXXXX."""
+    """Escape a character as in JSON: a code unit is \\uXXXX."""
     return f"\\u{ord(char):04x}" if char.isascii() else json.dumps(char)[1:-1]

@@ -1,4 +1,4 @@
-"""What an exchange is worth remembering, 0-10, as an OpenAI-compatible model rates it."""
+"""Rating of exchanges by an OpenAI-compatible model: how much each is worth remembering, 0-10."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from streams.models.prompting import Prompt, quotation, shortened
 if TYPE_CHECKING:
     from streams.models.chat import ChatModel
 
-#: What is quoted of each side's text: its beginning and its end, half of this each.
+#: The length to which each side's text is shortened: half from its beginning, half from its end.
 QUOTED_CHARS = 4_000
 
-#: A minus counts where it is a sign, not where it joins words. 18 digits say all that the clamping needs.
+#: A minus counts as a sign unless it joins words. 18 digits are enough for clamping.
 _INTEGER = re.compile(r"(?:(?<!\w)[-−－])?\d{1,18}")
 
 
 def rating_in(answer: str) -> int | None:
-    """The first integer in a model's answer, clamped to 0-10; None where there is none.
+    """Return the first integer in a model's answer, clamped to 0-10; None if there is none.
 
     >>> rating_in("7分"), rating_in("重要性：8"), rating_in("99"), rating_in("-3"), rating_in("important")
     (7, 8, 10, 0, None)
@@ -30,7 +30,7 @@ def rating_in(answer: str) -> int | None:
 
 
 class ModelRater:
-    """Has a model rate exchanges.
+    """Asks a model to rate exchanges.
 
     rater = ModelRater(ChatModel(settings.rater()))
     await rater.rate("我叫小明，我对花生过敏", "好的，我记下了")     # 9
@@ -42,7 +42,7 @@ class ModelRater:
         self._prompt = Prompt.named("rating")
 
     async def rate(self, user: str, assistant: str) -> int | None:
-        """0-10; None where the model did not say, or its service asked to be left alone for now."""
+        """Return 0-10; None if the model gave no rating, or its service has asked for a pause."""
         return await self._chat.ask(
             self._prompt.about(_exchange(user, assistant)),
             read=_rating,
@@ -51,12 +51,12 @@ class ModelRater:
         )
 
     def resumes_in(self) -> float:
-        """Seconds until the service wants to be asked again; 0 where it may be asked now."""
+        """Return the seconds left of the pause that the service asked for; 0 if it may be asked now."""
         return self._chat.resumes_in()
 
 
 def quoted(user: str, assistant: str) -> tuple[str, str]:
-    """The mark above and below the exchange, and the exchange, as the model sees them."""
+    """Return the mark above and below the exchange, and the exchange, as the model sees them."""
     return quotation(_exchange(user, assistant))
 
 

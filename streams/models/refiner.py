@@ -1,4 +1,4 @@
-"""What a model makes of long-term memories: which older one a new one replaces, and a summary of several."""
+"""Refining of long-term memories by a model: which older memory a new one replaces, and summaries of several."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from streams.models.prompting import Prompt, shortened
 if TYPE_CHECKING:
     from streams.models.chat import ChatModel
 
-#: What is quoted of one memory where one is to be replaced; a longer older one would be judged by its ends.
+#: Characters quoted of each memory in a question about replacing; of a longer one the model sees only the ends.
 QUOTED_CHARS = 4_000
-#: What is quoted of all the memories that are summed up; each may have as much of it as the others.
+#: Characters quoted of all memories that are summed up, divided equally among them.
 SUMMED_UP_CHARS = 32_000
 SUMMARY_TOKENS = 1_000
 
-#: At the beginning, or behind signs alone: in "none of the 3" the 3 is no verdict. A minus is none of those signs.
+#: At the beginning, or after punctuation only: in "none of the 3" the 3 is no verdict. A minus does not count as
+#: punctuation.
 _NUMBER = re.compile(r"[^\w−－-]*(\d{1,4})(?!\d)")
 _CONTENT: TypeAdapter[str] = TypeAdapter(Content)
 
 
 def verdict_in(answer: str, candidates: int) -> int:
-    """The number of the candidate that an answer begins with, 0 for none of them.
+    """Return the candidate's number at the beginning of an answer; 0 for none of them.
 
-    Raises ValueError for every other answer. A number that no candidate has is not clamped to one that some has: a
-    memory that is replaced by mistake is found no more, one that is kept by mistake is.
+    Raises ValueError for any other answer. A number that is too high is not clamped: a memory that is replaced by
+    mistake is lost to searches, one that is kept by mistake is still found.
 
     >>> verdict_in("2", 3), verdict_in("0。", 3), verdict_in("**1**", 3)
     (2, 0, 1)
@@ -43,16 +44,16 @@ def verdict_in(answer: str, candidates: int) -> int:
 
 
 def summary_in(answer: str) -> str:
-    """The text of a summary. Raises ValueError where it is empty, no text, or longer than a memory may be."""
+    """Return the text of a summary. Raises ValueError if it is empty, not valid text, or too long for a memory."""
     text = answer.strip()
     if not text:
         raise ValueError("the answer is empty")
-    text.encode()  # half a surrogate pair is no text
+    text.encode()  # raises for half a surrogate pair
     return _CONTENT.validate_python(text)
 
 
 class ModelRefiner:
-    """Has a model refine memories. What it is shown is one user's, and quoted.
+    """Asks a model to refine memories. It sees one user's memories, as quoted data.
 
     refiner = ModelRefiner(ChatModel(settings.rater()))
     await refiner.replaced(moved_to_osaka, [likes_tea, lives_in_lyon])     # 2
@@ -64,7 +65,7 @@ class ModelRefiner:
         self._supersede, self._overflow = Prompt.named("supersede"), Prompt.named("overflow")
 
     async def replaced(self, new: Memory, older: Sequence[Memory]) -> int | None:
-        """The number, from 1, of the one of `older` that no longer holds; 0: none; None: the model did not say."""
+        """Return the number (from 1) of the `older` memory that no longer holds; 0: none; None: no usable answer."""
         data = {
             "new": _shown(new, QUOTED_CHARS),
             "older": [
@@ -79,7 +80,7 @@ class ModelRefiner:
         )
 
     async def summary(self, members: Sequence[Memory]) -> str | None:
-        """A summary of these memories, oldest first; None where there is none that can be used."""
+        """Return a summary of these memories, given oldest first; None if there is no usable answer."""
         each = SUMMED_UP_CHARS // len(members)
         return await self._chat.ask(
             self._overflow.about({"memories": [_shown(memory, each) for memory in members]}),
@@ -90,7 +91,7 @@ class ModelRefiner:
         )
 
     def resumes_in(self) -> float:
-        """Seconds until the service wants to be asked again; 0 where it may be asked now."""
+        """Return the seconds left of the pause that the service asked for; 0 if it may be asked now."""
         return self._chat.resumes_in()
 
 

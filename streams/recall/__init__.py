@@ -1,1 +1,1 @@
-"""Questions find memories, and what was said a moment ago."""
+"""Search in memories and in short-term windows."""

@@ -1,4 +1,4 @@
-"""Which memories were returned to whom: noted at each search, and told to the log a few seconds' together."""
+"""Accesses: which memories were returned to which user. Noted at each search, sent to the log every few seconds."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from typing import Final
 
 from schemas.events import Touch
 
-#: In one record.
+#: Memories in one record.
 MOST_MEMORIES: Final = 1_000
 
 
 @dataclass(slots=True)
 class _OfUser:
-    #: Epoch ms.
+    #: Time of the newest access, epoch ms.
     newest: int = 0
     times: Counter[uuid.UUID] = field(default_factory=Counter)
 
 
 class Accesses:
-    """What was accessed since the last `take`. It is in memory alone: who is killed loses what was not taken.
+    """The accesses since the last `take`. They are in memory only: a worker that is killed loses them.
 
-    A user's accesses are one record that says how often each memory was returned, as of the newest of them. Whose
-    partition moves meanwhile does not matter: any worker may write to the log.
+    A user's accesses become `touch` events of at most `MOST_MEMORIES` memories each. An event says how often each
+    memory was returned, and has the time of the user's newest access. It does not matter if the partition moves
+    before the events are sent: any worker may write to the log.
     """
 
     def __init__(self) -> None:
         self._users: dict[str, _OfUser] = {}
 
     def note(self, user_id: str, ids: Iterable[uuid.UUID], at: int) -> None:
-        """These were returned to the user at this moment (epoch ms)."""
+        """Note that these memories were returned to the user `at` this time (epoch ms)."""
         mine = self._users.setdefault(user_id, _OfUser())
         mine.newest = max(mine.newest, at)
         mine.times.update(ids)
 
     def take(self) -> list[Touch]:
-        """The events of all that was noted, which is forgotten here."""
+        """Return events for all noted accesses, and clear them."""
         users, self._users = self._users, {}
         return [event for user_id, mine in users.items() for event in _events(user_id, mine)]
 

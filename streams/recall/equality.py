@@ -1,4 +1,4 @@
-"""When two JSON values are the same."""
+"""Equality of JSON values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _PLAIN: Final = frozenset((str, int, float, type(None)))
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether they are equal as JSON's: `true` is not 1, within lists and objects neither; 1 is 1.0.
+    """True if the two are equal in JSON: `true` is not 1, not even inside lists and objects; 1 is 1.0.
 
     >>> same(1, 1.0), same(True, 1), same([False], [0])
     (True, False, False)
     """
     if one.__class__ in _PLAIN and other.__class__ in _PLAIN:
-        return one == other  # type: ignore[no-any-return] # most often, and for each memory that a filter is asked of
+        return one == other  # type: ignore[no-any-return] # the fast path: a filter tests every memory
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
@@ -26,5 +26,5 @@ def same(one: Any, other: Any) -> bool:
 
 
 def among(one: Any, several: list[Any]) -> bool:
-    """Whether it is the same as one of several."""
+    """True if the value is the `same` as one of several."""
     return one in several and any(same(one, other) for other in several)

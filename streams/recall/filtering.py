@@ -1,20 +1,20 @@
-"""Filters over memories, as a query's `field:operator:value`.
+"""Filters over memories, written as `field:operator:value` in a query.
 
     importance:gte:80      created_at:lt:2026-02-01      kind:in:["exchange","remember"]
     metadata.mood:eq:fine  tags:contains:work            session:ne:s1               id:contains:"4f1c09ab"
     source:eq:tool         source:nin:["token","assistant"]
 
-A memory may have several sources: `eq`, `in` and `contains` ask whether one of them is among those named, or of their
-class, `ne` and `nin` whether none is.
+A memory may have several sources: `eq`, `in` and `contains` hold if one of them is named, or belongs to a named
+class; `ne` and `nin` hold if none does.
 
     metadata.namespace:startswith:"a/b/"      metadata.value:matches:{"price":{"$lt":3}}
 
 A request has at most `MOST_CONDITIONS` conditions and `MOST_VALUES` values in lists, nested ones included, because
 every memory of the user is tested against all of them.
 
-A value is JSON where it reads as JSON, else text. What is not there equals nothing but null, and `true` is not 1. A
-date without a time is that day in UTC: `created_at:lte:2026-02-01` holds of all of it. In a JSON body the same reads
-`{"importance": {"gte": 80}, "kind": "exchange"}`.
+A value is parsed as JSON if possible, else it is text. A missing field equals only null, and `true` is not 1. A date
+without a time is that day in UTC: `created_at:lte:2026-02-01` includes the whole day. In a JSON body, filters are
+written as `{"importance": {"gte": 80}, "kind": "exchange"}`.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ FIELDS: Final = (
 MOST_CONDITIONS: Final = 64
 MOST_VALUES: Final = 1_000
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
-#: Those that ask for one of a memory's sources, and those that ask for none.
+#: Operators that need one matching source, and all operators on sources.
 _ONE_OF: Final = ("eq", "in", "contains")
 _OF_SOURCES: Final = (*_ONE_OF, "ne", "nin")
 _SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """False where the two have no order: a text and a number, a truth value, or nothing."""
+    """Wrap a comparison: False if the two have no order (a text and a number, a truth value, or null)."""
 
     def holds(found: Any, value: Any) -> bool:
         if found is None or isinstance(found, bool) or isinstance(found, str) != isinstance(value, str):
@@ -82,7 +82,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Span(NamedTuple):
-    """From `start` up to before `end` (epoch ms): a day, or one moment."""
+    """A day or one moment, from `start` to before `end` (epoch ms)."""
 
     start: int
     end: int
@@ -91,7 +91,7 @@ class Span(NamedTuple):
         return self.start <= moment < self.end
 
 
-#: Of a memory's time: a day is later than all before it, and earlier than all behind.
+#: Operators on a memory's time. They compare with the whole span: `gt` means after its end, `lt` before its start.
 _IN_TIME: Final[dict[str, Callable[[int, Any], bool]]] = {
     "eq": lambda found, span: span.holds(found),
     "ne": lambda found, span: not span.holds(found),
@@ -105,15 +105,15 @@ _IN_TIME: Final[dict[str, Callable[[int, Any], bool]]] = {
 
 
 class Condition(Protocol):
-    """What a memory is or is not."""
+    """A test of one memory."""
 
     def matches(self, memory: Memory) -> bool:
-        """Whether it holds of this memory."""
+        """True if the condition holds for this memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One condition of a field.
+    """A condition on one field.
 
     >>> Filter.parse("importance:gte:80")
     Filter(field='importance', operator='gte', value=80)
@@ -125,7 +125,7 @@ class Filter:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises `ValueError` with what is allowed."""
+        """Parse `field:operator:value`. Raises `ValueError`, which says what is allowed."""
         field, _, rest = text.partition(":")
         name, colon, raw = rest.partition(":")
         if not colon:
@@ -134,7 +134,7 @@ class Filter:
 
     @classmethod
     def of(cls, field: str, name: str, value: Any) -> Self:
-        """Raises `ValueError` with what is allowed."""
+        """Build a filter from its checked parts. Raises `ValueError`, which says what is allowed."""
         field = _SPELLINGS.get(field, field)
         if name not in OPERATORS:
             raise ValueError(f"a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
@@ -158,7 +158,7 @@ class Filter:
 
     @classmethod
     def all_of(cls, given: Sequence[str] | Mapping[str, Any]) -> tuple[Self, ...]:
-        """Filters as a list of texts, or as an object of fields. Raises `ValueError` with what is allowed."""
+        """Parse a list of texts or an object of fields. Raises `ValueError`, which says what is allowed."""
         if not isinstance(given, Mapping):
             _check_number(len(given))
             found = [cls.parse(text) for text in given]
@@ -182,18 +182,18 @@ class Filter:
             return False
         try:
             return OPERATORS[self.operator](found, self.value)
-        except TypeError:  # a number in a text
+        except TypeError:  # `contains` with a number for a text
             return False
 
 
 def matching(memories: Iterable[Memory], filters: Iterable[Condition]) -> list[Memory]:
-    """Those that all filters match, in their order."""
+    """Return the memories that match all filters, in their order."""
     conditions = list(filters)
     return [memory for memory in memories if all(condition.matches(memory) for condition in conditions)]
 
 
 def check_size(given: Any) -> None:
-    """Count the conditions and list values of JSON filters. Raises `ValueError` if they are too many.
+    """Count the conditions and list values of JSON filters. Raises `ValueError` if there are too many.
 
     >>> check_size({"AND": [{"session": "s1"}] * 64})
     Traceback (most recent call last):
@@ -229,13 +229,13 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _spans(name: str, value: Any) -> Span | list[Span]:
-    """One, or of `in` and `nin` a list. Raises `ValueError` with what is allowed."""
+    """Return one span, or a list of spans for `in` and `nin`. Raises `ValueError`, which says what is allowed."""
     if name not in _IN_TIME:
         raise ValueError(f"a filter: created_at takes {', '.join(_IN_TIME)}")
     if name not in ("in", "nin"):
         return _span(value)
     if not isinstance(value, list):
-        raise ValueError(f"a filter: {name} wants a JSON list")  # noqa: TRY004 - as all that is said of a filter
+        raise ValueError(f"a filter: {name} wants a JSON list")  # noqa: TRY004 - as for all filter errors
     return [_span(one) for one in value]
 
 
@@ -252,7 +252,7 @@ def _span(value: Any) -> Span:
 
 
 def _is_day(value: str) -> bool:
-    """Whether it is a date without a time; its day is that of UTC."""
+    """True for a date without a time, which is a day in UTC."""
     try:
         date.fromisoformat(value)
     except ValueError:
@@ -261,7 +261,7 @@ def _is_day(value: str) -> bool:
 
 
 def field_of(memory: Memory, field: str) -> Any:
-    """What a filter of this field looks at; None where the memory has none."""
+    """The value that a filter on this field tests; None if the memory does not have the field."""
     if field == "tags":
         return memory.meta.get("tags")
     if field.startswith("metadata."):

@@ -1,10 +1,10 @@
-"""Patterns that a JSON object matches, as stores of documents have them.
+"""Patterns that a JSON object matches, like those of document stores.
 
     {"kind": "book", "price": {"$lt": 30, "$gte": 10}, "author": {"name": "Ann"}, "tags": ["a", "b"]}
 
-Every key of the pattern holds: a value equals, an object matches below, a list is as long and matches one by one, and
-an object with keys of `COMPARISONS` compares. Ordered comparisons are of numbers, or of texts that are numbers; what
-is none has no order, and matches nothing.
+Every key of the pattern must match: a plain value must be equal, an object is a pattern for the nested object, a list
+must have the same length and match item by item, and an object with keys of `COMPARISONS` compares. Ordered
+comparisons work on numbers and on texts that are numbers; no other value matches them.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ COMPARISONS: Final[dict[str, Compare]] = {
 
 
 def matches_object(found: Mapping[str, Any], pattern: Mapping[str, Any]) -> bool:
-    """Whether all keys of the pattern hold; what is not there is null."""
+    """True if all keys of the pattern match; a missing key counts as null."""
     return all(_matches(found.get(key), wanted) for key, wanted in pattern.items())
 
 
 def check_pattern(pattern: Any) -> None:
-    """Raises `ValueError` with what is allowed."""
+    """Raises `ValueError`, which says what is allowed, for an invalid pattern."""
     if not isinstance(pattern, Mapping):
-        raise ValueError("a filter: matches wants a JSON object")  # noqa: TRY004 - as all that is said of a filter
+        raise ValueError("a filter: matches wants a JSON object")  # noqa: TRY004 - as for all filter errors
     for wanted in pattern.values():
         _check(wanted)
 

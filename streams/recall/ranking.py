@@ -1,6 +1,6 @@
-"""How well a user's memories answer a query: BM25 and cosine, fused into one relevance.
+"""Relevance of a user's memories to a query: BM25 and cosine, fused into one number.
 
-Everything here is pure and deterministic; embedding and storage stay outside:
+All functions are pure and deterministic; embedding and storage are elsewhere:
 
     parts = questions(query)
     dense = embed([probe(part, speakers) for part in parts]) @ vectors.T  # [parts, n]
@@ -8,8 +8,8 @@ Everything here is pure and deterministic; embedding and storage stay outside:
     relevance = carry(fuse(dense, lexical).max(axis=0), previous)
     hits = top(relevance, allowed, k=10)
 
-One row is one memory, in the order of adding; rows of ``dense``, ``lexical``, ``previous`` and
-``allowed`` are the same.
+One row is one memory, in the order in which they were added; ``dense``, ``lexical``, ``previous`` and
+``allowed`` have the same rows.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ MAX_PARTS: Final = 6
 
 K1: Final = 1.0
 B: Final = 0.5
-"""Chosen where LoCoMo and MemDaily are both flat."""
+"""`K1` and `B` are chosen where the results on LoCoMo and MemDaily are both flat."""
 
 PRIOR_MEMORIES: Final = 10
-"""Imaginary memories without any of the terms: they keep the rarities of a user with three memories sane."""
+"""Imaginary memories without any of the terms: they keep term rarities plausible for a user with three memories."""
 
 _BUCKET_BITS: Final = 16
 
 
 def bm25(terms: Terms, query: str) -> Scores:
-    """BM25 of every text as a share of the best that any could reach: float32[n] in 0..1.
+    """BM25 of every text as a share of the highest possible score: float32[n] in 0..1.
 
     The divisor depends on the query alone, so the order is plain BM25's (Robertson & Zaragoza, 2009, with
     Lucene's never-negative idf). As a share it means the same for a query of three words and of thirty. Terms
-    that the user never wrote count in the divisor: they speak against an answer.
+    that the user never wrote count in the divisor: they are evidence against an answer.
 
-    One pass over all terms of the texts: a table of 65,536 buckets finds the few that can be the query's.
+    It makes one pass over all terms of the texts: a table of 65,536 buckets finds the few that can match the query.
     """
     n = len(terms)
     scores = np.zeros(n, np.float32)
@@ -78,7 +78,7 @@ def bm25(terms: Terms, query: str) -> Scores:
 
 
 def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where a word has one of the hashes, and which: by hash, then by place."""
+    """Return the places of words that have one of the hashes, and which hash; by hash, then by place."""
     order = np.argsort(hashes)
     ordered = hashes[order]
     shift = np.uint64(64 - _BUCKET_BITS)
@@ -94,7 +94,7 @@ def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 class LexicalIndex:
-    """:func:`bm25` over texts that are given here, growing at the end.
+    """:func:`bm25` over texts that are added to this index, at the end.
 
     Statistics (rarity, mean length) are taken at query time, so adding in pieces equals building at once.
     """
@@ -122,10 +122,10 @@ class LexicalIndex:
 
 
 def questions(query: str) -> list[str]:
-    """The query itself, then each of its questions where it holds more than just one: 1 to MAX_PARTS.
+    """The query itself, then each of its questions unless one question is the whole query: 1 to MAX_PARTS.
 
-    People ask two things in one breath, or chat before they ask; each question is ranked for itself
-    and a memory keeps its best relevance. The whole stays, because chat can be the context.
+    People ask two things at once, or chat before they ask. Each question is ranked separately, and a memory
+    keeps its best relevance. The whole query stays, because chat can be the context.
 
     >>> questions("Nice day! Where do I live? And who is Tom?")
     ['Nice day! Where do I live? And who is Tom?', 'Where do I live?', 'And who is Tom?']
@@ -159,7 +159,7 @@ def sentences(text: str) -> list[str]:
 
 
 def is_question(text: str) -> bool:
-    """Whether the text ends with a question mark; other punctuation or spaces may follow it."""
+    """True if the text ends with a question mark; other punctuation or spaces may follow it."""
     asked = False
     for character in reversed(text):
         if character.isalnum() or character == "_":
@@ -169,10 +169,10 @@ def is_question(text: str) -> bool:
 
 
 def probe(query: str, speakers: Collection[str]) -> str:
-    """The query as it should be embedded: without the speakers' names.
+    """Return the query for embedding: without the speakers' names.
 
-    A speaker's name stands in every memory of that conversation, tells none of them apart, and yet
-    draws an embedding towards itself. BM25 wants the query with the names: there rarity settles it.
+    A speaker's name occurs in every memory of that conversation, so it does not tell them apart, and yet it
+    pulls the embedding towards itself. BM25 takes the query with the names: there their rarity gives the weight.
 
     >>> probe("When did Ann's brother call?", {"Ann"})
     'When did brother call?'
@@ -187,7 +187,7 @@ def probe(query: str, speakers: Collection[str]) -> str:
 
 
 COVERAGE: Final = Scale(centre=0.01, spread=0.03, least=0.015)
-"""Of :meth:`LexicalIndex.scores`."""
+"""The scale of :meth:`LexicalIndex.scores`."""
 
 DENSE_SHARE: Final = 0.5
 EVEN_DEVIATIONS: Final = 3.0
@@ -195,15 +195,15 @@ SOFTNESS: Final = 1.5
 
 
 def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE) -> Scores:
-    """The relevance, 0..1, of each memory from its cosine and its BM25; shape ``[..., n]``, both alike.
+    """Return the relevance, 0..1, of each memory from its cosine and its BM25, both of shape ``[..., n]``.
 
-    Both are divided by how much they vary over the user's memories for this query, so that the one
-    that tells the memories apart decides: the order is that of fused z-scores. A z-score is centred
-    on the user's own mean, which makes the best of a bad lot look good; here the centre is fixed at
-    what unrelated memories usually score, which shifts all memories of a query alike. So one number
-    sorts the list and can be compared between queries, users and sizes of store: about 0.05 is an
-    unrelated memory, 0.5 (three deviations) is where answers begin, beyond 0.8 lies the typical one.
-    It is no probability: asked of the wrong user, among 300 chats on like topics, the best has 0.7.
+    Each is divided by its spread over the user's memories for this query, so the score that tells the
+    memories apart decides: the order is that of fused z-scores. A z-score is centred on the user's own
+    mean, which makes the best of bad candidates look good. Here the centre is fixed at the usual score
+    of unrelated memories, which shifts all memories of a query alike. So one number sorts the list and
+    can be compared between queries, users and sizes of store: an unrelated memory has about 0.05,
+    answers begin at 0.5 (three deviations), and a typical answer has more than 0.8. It is not a
+    probability: asked of the wrong user, among 300 chats on similar topics, the best memory has 0.7.
 
     The bend ``u / sqrt(1 + u²)`` keeps float32 from rounding strong hits to the same 1.
     """
@@ -218,17 +218,17 @@ CARRIED: Final = 0.2
 
 
 def carry(relevance: Scores, previous: NDArray[np.int64]) -> Scores:
-    """Relevance with a share of the memory that came just before in the same session.
+    """Add to each relevance a share of that of the preceding memory in the same session.
 
-    What answers a query often replies to what resembles it: "How was the trip?" … "Cold, but fun".
-    ``previous`` holds rows, -1 where a memory begins its session. Stays within 0..1, never lowers.
+    An answer often follows a memory that resembles the query: "How was the trip?" … "Cold, but fun".
+    ``previous`` holds rows, -1 for the first memory of a session. Stays within 0..1, never lowers.
     """
     before = np.where(previous >= 0, relevance[previous], np.float32(0))
     return relevance + np.float32(CARRIED) * before * (1 - relevance)
 
 
 def top(relevance: Scores, allowed: NDArray[np.bool_] | None, k: int) -> NDArray[np.int64]:
-    """The rows of the ``k`` most relevant allowed memories, best first; of equals the newest first."""
+    """The rows of the ``k`` most relevant allowed memories, best first; among equals, the newest first."""
     rows = np.arange(len(relevance)) if allowed is None else np.flatnonzero(allowed)
     newest_first = rows[::-1]
     order = np.argsort(-relevance[newest_first], kind="stable")[: max(k, 0)]

@@ -1,6 +1,6 @@
-"""Questions find memories: a query becomes candidates of its user, filtered, ranked, and touched.
+"""Search: reads the user's memories, ranks and filters them, and counts the hits as accesses.
 
-What the user's short-term windows hold is ranked among them: each exchange as the memory that it may become.
+The exchanges of the user's short-term windows are ranked among them, each as the memory that it may become.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked: a user's question, how many answers, and among which of the user's memories.
+    """A user's question, the number of hits wanted, and which of the user's memories to search.
 
-    Those in whose place another one stands are left out unless `replaced` ones are asked for. With `touch`, being
-    returned counts as an access; who evaluates or prefetches asks without. With `short_term`, what the user's windows
-    hold and is no memory is looked through as well, but for what `beside` shows already.
+    Memories that another one replaces are left out unless `replaced` is set. With `touch`, a relevant hit counts as
+    an access; evaluations and prefetches leave it off. With `short_term`, exchanges of the user's windows that are
+    not memories are searched too, except those that `beside` shows already.
     """
 
     user_id: str
@@ -72,9 +72,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query ready to be ranked: its `parts`, their `vectors` float32[parts, d], and the moment (epoch ms).
+    """A query ready to be ranked: its `parts`, their `vectors` float32[parts, d], and `now` (epoch ms).
 
-    `said` are the exchanges of windows, oldest first, and `said_vectors` theirs, float32[n, d].
+    `said` are the exchanges of windows, oldest first; `said_vectors` are their vectors, float32[n, d].
     """
 
     query: Query
@@ -88,11 +88,10 @@ class PreparedQuery:
 
 
 class Hits(list[SearchHit]):
-    """What answers, best first.
+    """The hits of a search, best first.
 
-    `elsewhere` are the memories in other states than those that were asked for that would have answered better than
-    all of these: how many by state, no more than were asked for. `behind` is what was not back yet, where the answer
-    may be partial.
+    `elsewhere` counts, by state, memories that are more relevant than every hit but in a state that the query
+    excludes; at most `top_k` of them. `behind` lists what had not recovered yet, if the hits may be incomplete.
     """
 
     def __init__(self, hits: Iterable[SearchHit] = (), elsewhere: Mapping[State, int] = MappingProxyType({})) -> None:
@@ -102,7 +101,7 @@ class Hits(list[SearchHit]):
 
 
 class Recall:
-    """Searches the shards of this worker, and its windows."""
+    """Searches this worker's shards and windows."""
 
     def __init__(
         self,
@@ -122,11 +121,12 @@ class Recall:
         self._accesses = Accesses()
 
     async def search(self, query: Query) -> Hits:
-        """The user's memories that answer, best first. Being relevant enough counts as an access.
+        """Return the user's memories that answer, best first. Only relevant hits count as accesses.
 
-        Every question has its ten best, also one that nothing answers: if all of them counted, nothing would cool.
+        Every question has ten best memories, even if none of them answers it. If all of those counted, no memory's
+        score would decay.
 
-        Raises `ShardNotHere` where the user's partition is not this worker's.
+        Raises `ShardNotHere` if this worker does not own the user's partition.
         """
         partition = partition_of(query.user_id, self._partitions)
         with self._metrics.search_seconds.time():
@@ -147,7 +147,7 @@ class Recall:
         return hits
 
     def _count(self, query: Query, hits: Sequence[SearchHit]) -> None:
-        """Note which memories were accessed, and how many of the hits are none."""
+        """Note which memories were accessed, and count the hits that are window exchanges."""
         least, used, short_term = self._lifecycle.access_min_relevance, [], 0
         for hit in hits:
             if hit.state == SHORT_TERM:
@@ -160,7 +160,7 @@ class Recall:
             self.accessed(query.user_id, used)
 
     async def _among_said(self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel) -> Hits:
-        """The same where the user's windows hold something; those exchanges are embedded that may answer."""
+        """Search a user who has exchanges in windows; embed those that may answer."""
         speakers, rows = await shard.call(candidates_of, query, said, self._said_rows)
         if speakers is None and not rows:
             return Hits()
@@ -171,16 +171,16 @@ class Recall:
         return await shard.call(answers, asked)
 
     async def said_by(self, user_id: str) -> list[Memory]:
-        """What the user's windows hold and is no memory, newest first: each as the memory that it may become.
+        """The window exchanges that are not memories, newest first, each as the memory that it may become.
 
-        Raises `ShardNotHere` where the user's partition is not this worker's.
+        Raises `ShardNotHere` if this worker does not own the user's partition.
         """
         partition = partition_of(user_id, self._partitions)
         said = self._said.by(partition, user_id)
         return await self._shards.call(partition, no_memories_of, user_id, said, self._said_rows) if said else []
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
-        """The user's archived memories that answer, best first, in every state. It counts as no access."""
+        """Return the user's archived memories that answer, best first, in every state. Counts no access."""
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
@@ -198,13 +198,13 @@ class Recall:
         return PreparedQuery(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
 
     def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
-        """The user's memories of these ids were read now."""
+        """Note that the user's memories with these ids were read now."""
         self._accesses.note(user_id, ids, self._clock.now())
 
     async def tell_accesses(self) -> None:
-        """Send the accesses since the last call, one event a user: a shard takes them in one transaction.
+        """Send the accesses since the last call, grouped by user, so that a shard applies them in one transaction.
 
-        What a broker does not take now stays posted, and goes with what is sent next.
+        Events that the broker does not accept now stay in the outbox and are sent with the next ones.
         """
         touches = self._accesses.take()
         for event in touches:
@@ -219,9 +219,9 @@ class Recall:
 def candidates_of(
     shard: Shard, query: Query, said: Sequence[tuple[str, Exchange]], made: SaidRows
 ) -> tuple[frozenset[str] | None, list[SaidRow]]:
-    """Who speaks in what the user may be answered with, None where there is nothing; and the exchanges among it.
+    """Return the speakers of all candidates, None if there are no candidates, and the candidates from windows.
 
-    Runs where the shard lives: words are counted there, and which exchanges are memories is known there.
+    Runs on the shard's thread: words are counted there, and the shard knows which exchanges are memories.
     """
     user_id, beside = query.user_id, query.beside
     rows = [
@@ -238,21 +238,21 @@ def candidates_of(
 
 
 def no_memories_of(shard: Shard, user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[Memory]:
-    """The exchanges of which no memory was made, in their order. Runs where the shard lives."""
+    """The exchanges that became no memory, in their order. Runs on the shard's thread."""
     return [as_memory(row, user_id) for row in shard.without_memory(user_id, _rows_of(user_id, said, made))]
 
 
 def _rows_of(user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[SaidRow]:
-    """The rows of the exchanges in which a user or an assistant says something."""
+    """The rows of the exchanges in which a user or an assistant says something that is not blank."""
     rows = [made.row(user_id, session_id, exchange) for session_id, exchange in said if exchange.spoken]
     return [row for row in rows if row.text.strip()]
 
 
 def answers(shard: Shard, asked: PreparedQuery) -> Hits:
-    """The user's memories that answer, best first. Runs where the shard lives.
+    """Return the user's memories and exchanges that answer, best first. Runs on the shard's thread.
 
-    It asks once more which exchanges are no memories: one that became one while the question was embedded is found as
-    that, and what was forgotten meanwhile is no answer.
+    It checks again which exchanges are not memories: an exchange that became a memory while the question was embedded
+    is found as that memory, and one that was forgotten meanwhile is not returned.
     """
     user_id = asked.query.user_id
     held = shard.held(user_id)
@@ -273,9 +273,9 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
 
 
 def _once(hits: Hits) -> Hits:
-    """Without the exchanges of which a memory is among the hits.
+    """Drop the exchanges whose memory is among the hits, compared by message ids.
 
-    An exchange that was open when it was read has another id than the memory that it closed as since then.
+    If an exchange was still open when it was read, its id differs from the id of the memory that it became.
     """
     kept = {(hit.session_id, one) for hit in hits if hit.state != SHORT_TERM for one in hit.message_ids}
     return Hits(
@@ -289,9 +289,9 @@ def _once(hits: Hits) -> Hits:
 
 
 def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
-    """The user's archived memories that answer, best first. Runs where the shard lives.
+    """Return the user's archived memories that answer, best first. Runs on the shard's thread.
 
-    It asks for what is there now: what was forgotten while the question was embedded is no answer.
+    It reads the archive as it is now: a memory that was forgotten while the question was embedded is not returned.
     """
     held = shard.archive_held(asked.query.user_id)
     if not len(held):
@@ -308,9 +308,9 @@ def _ranked(
     shown: Callable[[Rows], list[Memory]],
     said: int = 0,
 ) -> Hits:
-    """`dense` float32[parts, n]. Memories are `shown` where a filter has to see them, and those that are hits.
+    """Rank the candidates; `dense` is float32[parts, n]. `shown` reads the hits and the memories that filters test.
 
-    The last `said` candidates are exchanges of windows: they are in no state of a memory's.
+    The last `said` candidates are exchanges of windows: they have no memory state.
     """
     memories = len(candidates) - said
     query, lifecycle = asked.query, asked.lifecycle
@@ -332,7 +332,7 @@ def _ranked(
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
     hits = []
     for row, memory in zip(best.tolist(), shown(best), strict=True):
-        # Without filters, that is seen here: it is removed within a minute.
+        # Without filters, an expired item is first noticed here; the shard removes it within a minute.
         if memory.kind == ITEM and is_expired(memory, asked.now):
             continue
         why = None
@@ -364,7 +364,7 @@ def _by_state(
     better: npt.NDArray[np.bool_],
     shown: Callable[[Rows], list[Memory]],
 ) -> Mapping[State, int]:
-    """How many of the `top_k` best that are `better` match the filters, by state."""
+    """Count by state the `better` rows that match the filters, among the `top_k` most relevant of them."""
     query = asked.query
     rows = top(relevance, better, query.top_k)
     if query.filters and len(rows):
@@ -374,7 +374,7 @@ def _by_state(
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:
-    """1 for the best among the allowed."""
+    """The rank of a row among the allowed rows; 1 is the best."""
     return 1 + int(np.count_nonzero(scores[allowed] > scores[row]))
 
 
@@ -409,8 +409,8 @@ DATA_FOLLOWS: Final = (
 def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequence[Note]) -> str:
     """Memories, notes and the newest exchanges as one text that an assistant puts into its prompt.
 
-    A note of which a memory was made is said once. Memories and notes are what anybody may have said: they stand
-    between two lines that nothing in them can be, and are said to be data.
+    A note that became a memory appears once. Memories and notes may quote anyone: they stand between two marker lines
+    that they cannot contain, and the text declares them to be data.
     """
     parts, quoted = [], []
     noted = {note.id for note in notes}
@@ -427,6 +427,6 @@ def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequ
 
 
 def one_line(text: str) -> str:
-    """So no line of it is the end of the memories; nor does it hold what looks like that, or a control token."""
+    """Join the lines and replace `<` and `>`, so that no text can contain or imitate a marker or a control token."""
     line = " / ".join(line.strip() for line in text.splitlines() if line.strip())
     return line.replace("<", "‹").replace(">", "›")

@@ -1,8 +1,7 @@
-"""Exchanges that are not yet memories: which of those in a user's windows a search looks through.
+"""The exchanges of a user's windows that a search ranks beside the memories.
 
-The search itself reads and embeds them: intake pays nothing for it. However much a user has said, a search
-looks through the newest `MOST` exchanges by their words, and embeds the newest `NEWEST` of these and the best
-`BY_WORDS` of the others.
+The search itself reads and embeds them, so they cost intake nothing. A search ranks at most the newest `MOST`
+exchanges by their words, and embeds the newest `NEWEST` of these and the best `BY_WORDS` of the others.
 """
 
 from __future__ import annotations
@@ -29,34 +28,34 @@ BY_WORDS: Final = 32
 
 
 class ShownWindow(NamedTuple):
-    """What a prompt shows of a session's window already."""
+    """The part of a session's window that a prompt already shows."""
 
     session_id: str
     message_ids: frozenset[str]
 
     def shows(self, session_id: str | None, message_ids: Collection[str]) -> bool:
-        """Whether one of these messages is shown."""
+        """True if at least one of these messages is shown."""
         return session_id == self.session_id and not self.message_ids.isdisjoint(message_ids)
 
     def holds(self, session_id: str | None, message_ids: Collection[str]) -> bool:
-        """Whether all of these messages are shown."""
+        """True if all of these messages are shown."""
         return self.shows(session_id, message_ids) and self.message_ids.issuperset(message_ids)
 
 
 class SaidLately:
-    """The windows of this worker's users, as of now."""
+    """Reads the windows of this worker's users, without expired exchanges."""
 
     def __init__(self, windows: ShortTermStore, clock: Clock, ttl_seconds: int) -> None:
         self._windows, self._clock, self._ttl_ms = windows, clock, ttl_seconds * 1000
 
     def by(self, partition: int, user_id: str) -> list[tuple[str, Exchange]]:
-        """What has not expired, newest first: (session, exchange)."""
+        """The user's newest exchanges that have not expired, newest first: (session, exchange)."""
         since = self._clock.now() - self._ttl_ms
         return self._windows.newest_of(partition, user_id, since, MOST)
 
 
 def repeats(exchange: Exchange, question: str) -> bool:
-    """Whether the exchange is the question itself, still without an answer.
+    """True if the exchange is the question itself, not yet answered.
 
     A chat service may write a message to the log before it searches with it.
     """
@@ -66,7 +65,7 @@ def repeats(exchange: Exchange, question: str) -> bool:
 
 
 def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidRow]:
-    """The newest exchanges, and the older ones that are best by the words of the question's parts; oldest first."""
+    """The newest exchanges, and the older ones that best match the words of the question's parts; oldest first."""
     ordered = sorted(rows, key=lambda row: (row.exchange.started_at, row.exchange.seq))
     older, newest = ordered[:-NEWEST], ordered[-NEWEST:]
     if len(older) > BY_WORDS:
@@ -77,7 +76,7 @@ def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidR
 
 
 def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condition]) -> list[SaidRow]:
-    """Those that all filters match, as memories."""
+    """Return the rows that match all filters, tested as memories."""
     if not filters:
         return list(rows)
     by_id = {row.id: row for row in rows}
@@ -85,7 +84,7 @@ def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condi
 
 
 def as_memory(row: SaidRow, user_id: str) -> Memory:
-    """The exchange as the memory that it may become, without what its promotion would say of it."""
+    """The exchange as the memory that it may become, without the facts that its promotion would add."""
     exchange, meta = row.exchange, row.exchange.metadata()
     if speakers := exchange.speakers():
         meta["speakers"] = speakers

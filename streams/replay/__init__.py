@@ -1,1 +1,1 @@
-"""The topics read once more, beside the workers: the windows' decisions again, and shards out of the log."""
+"""Replay of the topics, beside the workers: decide on the windows again, and rebuild shards from the log."""

@@ -1,4 +1,4 @@
-"""What a replay's pipelines are made with: time is that of the events, nothing waits, and records stay here."""
+"""The dependencies of a replay's pipelines: event time, no waiting for a backlog, and records that are kept here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streams.telemetry.metrics import Metrics
 from streams.telemetry.spans import NoSpans
 from streams.worker.wiring.context import Context
 
-#: Sends a promotion to the broker; the future is done when it has it.
+#: Sends a promotion to the broker; the future is done when the broker has acknowledged it.
 Send = Callable[[bytes, bytes | None], Awaitable[asyncio.Future[Any]]]
 
 
@@ -32,7 +32,7 @@ def replay_context(
     metrics: Metrics,
     on_failure: Callable[[BaseException, str], None],
 ) -> Context:
-    """For one partition: what is posted goes to `kept`."""
+    """Build the context of one partition; posted records go to `kept`."""
     outbox = Outbox()
     outbox.connect(kept)
     return Context(
@@ -48,7 +48,7 @@ def replay_context(
 
 
 class _Batch:
-    """What `Outbox` packs rows into."""
+    """The batch that `Outbox` packs rows into."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[bytes, bytes | None]] = []
@@ -58,11 +58,11 @@ class _Batch:
         return True
 
     def close(self) -> None:
-        """It is never sent."""
+        """Do nothing: no broker gets the batch."""
 
 
 class Kept:
-    """Stands where the agents' producer stands: windows' rows and promotions stay here until they are `taken`."""
+    """Replaces the agents' producer: it keeps window rows and promotions until they are `taken`."""
 
     def __init__(self, long_term: str, progress: ReplayProgress, send: Send | None) -> None:
         self._long_term, self._progress, self._send = long_term, progress, send
@@ -72,7 +72,7 @@ class Kept:
         self.counts: defaultdict[str, int] = defaultdict(int, {"found": 0, "in_log": 0, "forgotten": 0})
 
     def taken(self) -> tuple[list[WindowRow], list[KeptPromotion]]:
-        """All since the last time."""
+        """Return all rows and promotions since the last call."""
         taken = self._rows, self._found
         self._rows, self._found = [], []
         return taken
@@ -90,7 +90,7 @@ class Kept:
         if topic == self._long_term and not self.silent:
             assert value is not None
             promotion = Promotion.model_validate(orjson.loads(value))
-            if sources := sources_beside(headers):  # what is found has no headers
+            if sources := sources_beside(headers):  # found promotions have no headers
                 promotion = promotion.model_copy(update={"sources": sources})
                 value = promotion.model_dump_json().encode()
             if self._is_missing(promotion):
@@ -107,7 +107,7 @@ class Kept:
         return _taken()
 
     def _is_missing(self, promotion: Promotion) -> bool:
-        """Whether it is in neither the log nor a tombstone, and not from before the start alone."""
+        """True if it is not in the log, not forgotten, and not made only of messages from before the start."""
         user, session = promotion.user_id, promotion.session_id
         if all(self._progress.earlier(message_name(user, session, one)) for one in promotion.message_ids):
             return False
@@ -122,7 +122,7 @@ class Kept:
 
 
 class _Taken(NamedTuple):
-    """What a broker answers, but that there is no log."""
+    """A broker's acknowledgement, without a real offset."""
 
     offset: int = -1
 

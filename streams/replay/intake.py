@@ -1,4 +1,4 @@
-"""The conversations of one partition once more: a worker's own intake, beside Faust, at the speed of reading."""
+"""Replay of one partition's conversations: a worker's own intake, without Faust, at the speed of reading."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from streams.telemetry.metrics import Metrics, labelled
 from streams.worker.wiring.chats import RatingChat
 from streams.worker.wiring.intake import Intake
 
-#: Between two savings; what was read since the last one is read again after a kill.
+#: The time between two saves; after a kill, records since the last one are read again.
 SAVE_SECONDS = 2.0
-#: For how long a model that does not answer is asked about an exchange: an operator waits for the replay to end.
+#: How long a model that does not answer is asked about an exchange: an operator waits for the replay to end.
 PATIENCE_SECONDS = 600.0
-#: How often answers of a model are looked for at the end.
+#: How often a model's answers are checked at the end.
 TICK_SECONDS = 0.1
 
 
 class ReplayedIntake:
     """Windows of one partition, advanced by `take`, and the promotions that are not in the log.
 
-    Those are kept with the progress; with `send` they are sent as well. Dead letters and misrouted records are
-    not: the worker that reads the same records sends them.
+    These promotions are kept with the progress, or sent if there is a `send`. Dead letters and misrouted records are
+    neither: the worker that reads the same records sends them.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ReplayedIntake:
         self._metrics, self._outbox = context.metrics, context.outbox
         self._not_allowed: list[KafkaError] = []
         self._outbox.on_not_allowed = self._not_allowed.append
-        # Sessions that are over are dropped by the records' times, as a worker drops them by its clock.
+        # Ended sessions are dropped by the records' times; a worker drops them by its clock.
         idle = IdleTracker(lambda: self._newest_record)
         self._intake = Intake(context, shards, rater, None, idle=idle, patience=PATIENCE_SECONDS)
         self._agent, windows = self._intake.short_term, self._intake.windows
@@ -77,7 +77,7 @@ class ReplayedIntake:
         self._failed.cancel()
 
     async def begin(self) -> int:
-        """Take up the windows where the progress left them; the offset to read from."""
+        """Restore the windows from the progress. Return the offset to read from."""
         for name, rows in self._tables.items():
             rows.restore(self._partition, self._progress.rows(name))
         self._newest_record = self._progress.noted.get("newest_record", 0) / 1000
@@ -87,7 +87,7 @@ class ReplayedIntake:
         return offset
 
     async def take(self, records: Sequence[Any], position: int) -> None:
-        """These records, in the order of the log; `position` is the offset after them and after those left out."""
+        """Take records, in log order. `position` is the offset after them, and after records that were left out."""
         earlier = [record for record in records if record.offset < self._span.start]
         if earlier:
             await self._handle(earlier)
@@ -99,7 +99,7 @@ class ReplayedIntake:
             await self._save(position)
 
     async def end(self) -> None:
-        """Wait for what the model is still asked, and keep all. Exchanges that nothing decided on stay undecided."""
+        """Wait for the model's outstanding answers, and save. Exchanges without a decision stay undecided."""
         if self._intake.ratings is not None:
             while any(True for _ in self._intake.windows.asked()):
                 self._intake.ratings.tick()
@@ -113,7 +113,7 @@ class ReplayedIntake:
             await self._unless_failed(asked)
 
     async def _arrive(self) -> None:
-        """The start is reached: what is in the windows came before it."""
+        """Note that the start is reached: all messages in the windows came before it."""
         windows = self._intake.windows
         names = [
             message_name(session.user_id, session.session_id, message_id)
@@ -157,7 +157,7 @@ class ReplayedIntake:
             self._failed.set_exception(SiltstoneError(f"{where} failed: {exc}"))
 
     async def _unless_failed(self, asked: Awaitable[Any]) -> None:
-        """Wait; raises what made a rating fail, which would never answer."""
+        """Wait for it. Raises the error of a failed rating, which would never answer."""
         waiting = asyncio.ensure_future(asked)
         try:
             await asyncio.wait((waiting, self._failed), return_when=asyncio.FIRST_COMPLETED)

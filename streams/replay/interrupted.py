@@ -1,4 +1,4 @@
-"""Interrupted replays in a data directory: they hold what users wrote, and go when a user is forgotten."""
+"""Interrupted replays in a data directory: they hold users' texts, and are removed when a user is forgotten."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def drop_interrupted(data_dir: Path, until: int) -> list[Path]:
 
 
 def _folders(data_dir: Path) -> list[Path]:
-    """Of plain replays, and of checks that were killed."""
+    """Return the folders of plain replays, and of checks that were killed."""
     return [path for pattern in ("replay/*", "replay-*") for path in data_dir.glob(pattern) if path.is_dir()]
 
 
 def _begun(folder: Path) -> float:
-    """Epoch ms; what is only being begun, and has no words in it yet, is never to be dropped."""
+    """Return when it began (epoch ms); infinity, so that it stays, if it is just beginning and holds no texts yet."""
     try:
         return (folder / "plan.json").stat().st_mtime * 1000 if any(folder.glob("*.sqlite")) else float("inf")
     except OSError:

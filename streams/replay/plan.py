@@ -1,4 +1,4 @@
-"""What a replay reads: settled when it begins, and kept, so that a resumed one reads the same."""
+"""The plan of a replay: the offsets that it reads, stored at its start, so that a resumed one reads the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EARLIEST, NOW = "earliest", "now"
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What was asked for. Times are epoch milliseconds of the Kafka records, or `earliest` and `now`."""
+    """The options of a replay. Times are epoch milliseconds of the Kafka records, or `earliest` and `now`."""
 
     begin: int | str
     end: int | str
@@ -36,7 +36,7 @@ class ReplayOptions:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing that is in the log is left out."""
+        """True if no record of the log is left out."""
         return (self.begin, self.end, self.users) == (EARLIEST, NOW, ())
 
 
@@ -44,7 +44,7 @@ class ReplayOptions:
 class OffsetRange:
     """Offsets of one partition: from `start` up to, not including, `end`.
 
-    What lies between `before` and `start` is read for the windows alone: exchanges that are under way at the start
+    Records between `before` and `start` are read only for the windows, so that exchanges that are open at the start
     are cut where the workers cut them.
     """
 
@@ -69,9 +69,9 @@ class Plan:
 
 
 async def planned(asked: ReplayOptions, folder: Path, kafka: KafkaSettings, lead_ms: int) -> Plan:
-    """The plan that is in the folder already, or a new one. `lead_ms`: how far before its begin windows are read.
+    """Return the plan stored in the folder, or a new one. `lead_ms`: how far before the start windows are read.
 
-    Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`; `SiltstoneError` where the folder belongs to another
+    Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`; `SiltstoneError` if the folder belongs to another
     replay, or there is nothing to read.
     """
     path = folder / "plan.json"
@@ -120,7 +120,7 @@ async def _looked_up(asked: ReplayOptions, kafka: KafkaSettings, lead_ms: int) -
             )
             return {p: OffsetRange(min(before[p], start[p]), start[p], max(start[p], end[p])) for p in tps}
 
-        # Conversations first: what is promoted out of them by then is in the log that is read after.
+        # Conversations first: what was promoted from them by then is in the log, whose end is looked up afterwards.
         conversations = await spans(topics.conversations) if asked.conversations else {}
         return Plan(asked, conversations, await spans(topics.long_term))
     except (aiokafka.errors.KafkaError, TimeoutError) as exc:
@@ -131,7 +131,7 @@ async def _looked_up(asked: ReplayOptions, kafka: KafkaSettings, lead_ms: int) -
 
 
 async def _first(kafka: KafkaSettings, tp: Any, start: int, end: int, at: int) -> int:
-    """The first offset from `start` on with a record of that time (epoch ms) or later: Tansu's answer is early."""
+    """Return the first offset from `start` of a record of that time (epoch ms) or later: Tansu's answer is early."""
     if start < end:
         async with aclosing(records_between(kafka, tp.topic, tp.partition, start, end)) as batches:
             async for records in batches:

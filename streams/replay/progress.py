@@ -1,4 +1,4 @@
-"""How far the replay of a partition is, and what it holds by then: one SQLite file, written in transactions."""
+"""The progress and the state of a partition's replay: one SQLite file, written in transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 
 from schemas.errors import DataDirError, SiltstoneError
 
-#: `graves` are tombstones: a replay that an earlier version began goes on with its files.
+#: `graves` holds tombstones; the name is kept so that a replay begun by an earlier version can continue.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS noted (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS rows (name TEXT, key BLOB, value BLOB NOT NULL, PRIMARY KEY (name, key)) WITHOUT ROWID;
@@ -49,7 +49,7 @@ class WindowRow(NamedTuple):
 class ReplayProgress:
     """The progress of one partition, in a file that is opened exclusively.
 
-    `noted` are numbers by name: the counts, and `offset`, the next offset of `conversations`.
+    `noted` holds numbers by name, such as the counts, and `offset`, the next offset of `conversations`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class ReplayProgress:
         self.save((), (), numbers)
 
     def save(self, rows: Iterable[WindowRow], found: Iterable[KeptPromotion], numbers: Mapping[str, int]) -> None:
-        """Write rows, what was found, and numbers: together or not at all."""
+        """Write rows, found promotions and numbers in one transaction."""
         self.noted.update(numbers)
         with _transaction(self._db):
             for row in rows:
@@ -99,7 +99,7 @@ class ReplayProgress:
         tombstones: Sequence[tuple[str, uuid.UUID | None, int]],
         numbers: Mapping[str, int],
     ) -> None:
-        """These events are in the log; these were forgotten (user, memory or all, until: epoch ms)."""
+        """Add events of the log, and tombstones (user, memory or None for all, until: epoch ms)."""
         self.noted.update(numbers)
         with _transaction(self._db):
             self._db.executemany("INSERT OR IGNORE INTO logged VALUES (?)", ((one.bytes,) for one in event_ids))
@@ -114,14 +114,14 @@ class ReplayProgress:
         return bool(self._db.execute("SELECT 1 FROM logged WHERE event_id = ?", (event_id.bytes,)).fetchall())
 
     def forgotten(self, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
-        """Whether that memory of that time (epoch ms) was forgotten, or all of its user up to then."""
+        """True if this memory was forgotten, or all of the user's memories up to its time (epoch ms)."""
         return any(
             tombstone == memory_id or (tombstone is None and created_at <= until)
             for tombstone, until in self._tombstones.get(user_id, ())
         )
 
     def said_earlier(self, names: Iterable[str]) -> None:
-        """These messages came before what is replayed."""
+        """Note that these messages came before the replayed range."""
         with _transaction(self._db):
             self._db.executemany("INSERT OR IGNORE INTO earlier VALUES (?)", ((name,) for name in names))
 
@@ -129,9 +129,9 @@ class ReplayProgress:
         return bool(self._db.execute("SELECT 1 FROM earlier WHERE name = ?", (name,)).fetchall())
 
     def found(self) -> Iterator[KeptPromotion]:
-        """By their times; of equal ones, as they were found.
+        """Yield the found promotions by time; those of equal times in the order in which they were found.
 
-        Page by page: a statement that is not read to its end keeps the file locked after it is closed.
+        Read them page by page: an unfinished statement keeps the file locked after it is closed.
         """
         last = (-1, -1)
         while page := self._db.execute(
@@ -160,5 +160,5 @@ class _transaction:  # noqa: N801  (reads as the statement that it is)
 
 
 def message_name(user_id: str, session_id: str, message_id: str) -> str:
-    """A message's name among those of a partition."""
+    """Return a name that is unique among the messages of a partition."""
     return orjson.dumps((user_id, session_id, message_id)).decode()

@@ -1,17 +1,17 @@
-"""A replay: what the log says was promoted, what the conversations promote by today's rules, and shards of both.
+"""A replay: read the log's promotions, decide on the conversations by today's rules, build shards of both.
 
-    1. the log      `long-term` is looked through: what is promoted in it, and what was forgotten
-    2. the windows  `conversations` go through a worker's intake again; what is promoted and in neither is *found*
-    3. the shards   where there is a folder for them: the log in its order, and each found promotion before the first
-                    event of the log that is no older, of equal ones as they were found; those left come last
+    1. the log      read `long-term`: which promotions it holds, and what was forgotten
+    2. the windows  run `conversations` through a worker's intake again; promotions in neither are *found*
+    3. the shards   apply the log in its order, and each found promotion before the first event of the log that is no
+                    older; those of equal times in the order in which they were found; the rest at the end
 
-A backfill has no third step: what is found is sent to `long-term`, and the workers apply it.
+A backfill has no third step: found promotions are sent to `long-term`, and the workers apply them.
 
-Each step is a partition's own. Shards are made of those that are heard while others are still being heard: embedding
-takes longer than all the rest, so it begins as soon as there is anything to embed.
+Each partition takes these steps. A partition's shard is built as soon as its windows are done, while those of others
+are still running: embedding takes longer than all the rest, so it begins as early as possible.
 
-Intake, shards and the agent of `long-term` are built as a worker's (`streams/worker/wiring/`), over records up to the
-plan's ends instead of Faust.
+Intake, shards and the long-term agent are built as in a worker (`streams/worker/wiring/`), but read records up to the
+plan's ends, without Faust.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ from tables.offline.carry_over import Rated, carry_over
 
 Batches = AsyncGenerator[Sequence[Any], None]
 
-#: Partitions that are read at a time: while one waits for the broker or its vectors, another goes on.
+#: Partitions that are read at a time: while one waits for the broker or for vectors, another continues.
 SIDE_BY_SIDE = 4
-#: Records that the windows take before others have their turn: a fetch holds half a second's work.
+#: Records that the windows take before other partitions have a turn: a fetch holds half a second's work.
 RECORDS_AT_A_TIME = 1_000
-#: What a partition has behind it, as its progress notes it.
+#: The names of completed steps in a partition's progress.
 LOOKED_THROUGH, HEARD, WRITTEN = "looked_through", "heard", "written"
 
 
@@ -79,12 +79,12 @@ class RecordProgress(Protocol):
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
-#: Of a partition, with its offsets; it is told how far it is.
+#: A step of one partition and its offsets; it reports its position to the callback.
 Step = Callable[[int, OffsetRange, Callable[[int], None]], Awaitable[None]]
 
 
 class _Again(NamedTuple):
-    """A found promotion as a record of `long-term`: at the offset before its place."""
+    """A found promotion as a record of `long-term`, with the offset before its place."""
 
     topic: str
     partition: int
@@ -96,9 +96,9 @@ class _Again(NamedTuple):
 
 
 class Replay:
-    """Carries out a plan in its folder. However it ends, the next replay with the same folder continues it.
+    """Runs a plan in its folder. If it is interrupted, the next replay with the same folder continues it.
 
-    With `rebuild`, shards are made in `<folder>/shards`; otherwise found promotions are sent to the workers.
+    With `rebuild`, shards are built in `<folder>/shards`; otherwise found promotions are sent to the workers.
 
         async with replaying(settings, plan, folder, rebuild=True) as replay:
             await replay.run(bar=lambda name: tell)
@@ -121,12 +121,12 @@ class Replay:
         self.metrics = Metrics()
 
     async def run(self, bar: Callable[[str], RecordProgress]) -> None:
-        """To its end. `bar` gives what shows the progress of a step, by its name."""
+        """Run the plan to its end. `bar` returns the progress display of a step, by its name."""
         plan, steps = self._plan, []
         heard = {partition: asyncio.Event() for partition in plan.conversations}
         if plan.asked.conversations:
             await self._each(self._look_through, LOOKED_THROUGH, plan.long_term, bar("log"), SIDE_BY_SIDE)
-            # Where no model has to be waited for, the first one is heard the sooner.
+            # Without a model to wait for, one at a time: the first one is done sooner.
             at_a_time = 1 if self._rater is None else SIDE_BY_SIDE
             steps.append(
                 self._each(self._hear, HEARD, plan.conversations, bar("conversations"), at_a_time, then=heard)
@@ -136,17 +136,17 @@ class Replay:
         await _together(steps)
 
     def figures(self) -> dict[str, int]:
-        """What was counted, since the replay was first begun."""
+        """Return the counts since the replay was first started."""
         names = ("messages", "exchanges", "promoted", "in_log", "forgotten", "found", "unusable", "misrouted")
         return {name: sum(progress.noted.get(name, 0) for progress in self._progress_of.values()) for name in names}
 
     def effects(self) -> dict[str, int]:
-        """What the events came to in the shards, in this run; without those that were in."""
+        """Return the effects of events in the shards in this run, without those that were applied before."""
         counts = {name: count for (name,), count in labelled(self.metrics.memories).items()}
         return {name: count for name, count in counts.items() if name != "repeated"}
 
     async def memories(self) -> int:
-        """How many the shards hold."""
+        """Return how many memories the shards hold."""
         return 0 if self._shards is None else sum(await self._shards.call_each(Shard.count))
 
     async def _each(
@@ -160,7 +160,7 @@ class Replay:
         after: Mapping[int, asyncio.Event] = {},
         then: Mapping[int, asyncio.Event] = {},
     ) -> None:
-        """One step of all partitions that have it before them; of each `after` its event, and `then` comes one."""
+        """Run a step for all partitions that have not done it. Each waits for its `after`, and sets its `then`."""
         total, done = sum(span.end - span.before for span in spans.values()), dict.fromkeys(spans, 0)
         places = asyncio.Semaphore(at_a_time)
 
@@ -184,7 +184,7 @@ class Replay:
         await _together([one(partition) for partition in spans])
 
     async def _look_through(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
-        """Read the whole log, even if only part of it is asked for: promotions in it must not be found again."""
+        """Read the whole log, even if only part of it is requested: promotions in it must not be found again."""
         progress = self._progress_of[partition]
         position = progress.noted.get("looked_at", 0)
         await self._take_over(partition)
@@ -195,7 +195,7 @@ class Replay:
                 told(position)
 
     async def _take_over(self, partition: int) -> None:
-        """What the live shard alone knows: of what was forgotten, and of a model's answers. A worker may have it."""
+        """Copy what only the live shard knows: tombstones and a model's ratings. Skip it if a worker has it open."""
         live = catalogs(self._settings.data_dir).get(partition)
         progress = self._progress_of[partition]
         if live is None or progress.noted.get("took_over"):
@@ -238,18 +238,18 @@ class Replay:
         agent.own(frozenset(self._plan.partitions))
         await agent.catch_up(partition, span.end)
         rest: Iterator[KeptPromotion] = progress.found()
-        while found := list(islice(rest, EVENTS_A_TRANSACTION)):  # those that are in change nothing
+        while found := list(islice(rest, EVENTS_A_TRANSACTION)):  # applied ones change nothing
             await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 
     def _writer(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> LongTermAgent:
-        """A worker's agent, over the log with the found promotions in it, and with windows that get no messages."""
+        """Build a worker's agent that reads the log merged with the found promotions; its windows get no messages."""
         assert self._shards is not None
         kept = Kept(self._topics.long_term, self._progress_of[partition], None)
         context = replay_context(self._settings, self._topics, kept, self.metrics, _raised_by_the_call)
         intake = Intake(context, self._shards, None, None)
 
         async def read(partition: int, start: int, end: int) -> Batches:
-            # From the beginning on, it is warned of what is in the log no more.
+            # With EARLIEST, a warning tells which records the log no longer has.
             begin = start if self._plan.asked.begin == EARLIEST else max(start, span.start)
             async for records in self._merged(partition, begin, end):
                 told(records[-1].offset + 1)
@@ -284,7 +284,7 @@ class Replay:
 
 @asynccontextmanager
 async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bool) -> AsyncIterator[Replay]:
-    """A replay in `folder`, with all that it needs open. Raises `SiltstoneError` where another is at work in it."""
+    """Open a replay in `folder`, and what it needs. Raises `SiltstoneError` if another replay runs there."""
     async with AsyncExitStack() as stack:
         progress_of = {}
         for partition in plan.partitions:
@@ -293,7 +293,7 @@ async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bo
         chats = Chats(settings.rater() if plan.asked.conversations else None, None)
         stack.push_async_callback(chats.close)
         shards = None
-        if rebuild or chats.rater is not None:  # a model's answers are kept in shards, also where nothing else is
+        if rebuild or chats.rater is not None:  # shards also store a model's ratings
             storage = Storage(settings, folder / "shards", _raised_by_the_call)
             storage.start()
             stack.push_async_callback(storage.close)
@@ -321,7 +321,7 @@ async def _sending(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Send]:
 
 
 async def _together(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """All at the same time, to their ends; where one fails, none is left."""
+    """Run all steps at the same time, to their ends. If one fails, cancel the others."""
     tasks = [asyncio.create_task(step) for step in steps]
     try:
         await asyncio.gather(*tasks)
@@ -340,7 +340,7 @@ def _keep_ratings(shard: Shard, ratings: Sequence[Rated]) -> None:
 def _promoted_and_forgotten(
     records: Sequence[Any],
 ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID | None, int]]]:
-    """The promotions' event ids; and (user, memory or None for all, epoch ms up to which) of what was forgotten."""
+    """Return the promotions' event ids, and tombstones (user, memory or None for all, until: epoch ms)."""
     promoted: list[uuid.UUID] = []
     tombstones: list[tuple[str, uuid.UUID | None, int]] = []
     for _, event in readable(decode, records):
@@ -355,7 +355,7 @@ def _promoted_and_forgotten(
 
 
 def _time_of(record: Any) -> int | None:
-    """An event's time (epoch ms); None where it is no event."""
+    """Return an event's time (epoch ms); None if the record is not a valid event."""
     try:
         return decode(record).timestamp
     except BadRecord:

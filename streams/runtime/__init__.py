@@ -1,1 +1,1 @@
-"""What everything runs on: clocks, timers, threads, child processes, and how work is ended."""
+"""Foundations: clocks, timers, threads, child processes, and how work is ended."""

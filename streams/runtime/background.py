@@ -1,6 +1,6 @@
-"""Work that may take long, in threads that the process does not wait for when it ends.
+"""Long work in threads that the process does not wait for when it ends.
 
-It does wait for an executor's threads: one that waits for a store that does not answer would keep it from ending.
+A process waits for an executor's threads: one that waits for an unresponsive store would keep it from ending.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: Of 19, the least that Linux gives.
+#: The lowest priority on Linux is 19.
 NICENESS: Final = 15
 
 
 async def in_background(work: Callable[[], T], name: str, *, low_priority: bool = False) -> T:
-    """The result of `work`, or its exception. Cancelling the caller does not end `work`: signal it in another way."""
+    """Return the result of `work`, or raise its exception. Cancelling the caller does not end `work`: signal it."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -44,5 +44,5 @@ async def in_background(work: Callable[[], T], name: str, *, low_priority: bool 
 
 def yield_to_others() -> None:
     """Lower the calling thread's priority: it runs when no other thread wants the processor."""
-    if sys.platform == "linux":  # where alone a thread has a priority of its own
+    if sys.platform == "linux":  # only there has a thread its own priority
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

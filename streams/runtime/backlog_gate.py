@@ -1,4 +1,4 @@
-"""Who goes first when there is more to do than can be done."""
+"""Backlog gate: conversations go before long-term work when the worker cannot keep up with both."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-#: Records that are not yet processed, about a third of a second's work; fewer are no backlog.
+#: Unprocessed records, about a third of a second's work; fewer are no backlog.
 BACKLOG: Final = 10_000
 LOOK_AGAIN_SECONDS: Final = 0.05
 
 
 class BacklogGate:
-    """Long-term work waits while a backlog of conversations is taken in.
+    """Makes long-term work wait while a backlog of conversations is processed.
 
-    Windows are current the sooner, and what is promoted waits in its topic meanwhile, where it is safe. It
-    waits no longer than `seconds` from the beginning of a backlog, so one that does not end starves nothing.
+    So windows become current sooner; promotions wait in their topic, where they are safe. They wait at most
+    `seconds` from the start of a backlog, so that an endless backlog does not starve them.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class BacklogGate:
         self._backlog_since: float | None = None
 
     def must_wait(self) -> bool:
-        """Whether long-term work is not to begin now."""
+        """True if long-term work must not begin now."""
         if self._lag() < BACKLOG:
             self._backlog_since = None
             return False
@@ -36,6 +36,6 @@ class BacklogGate:
         return now - self._backlog_since < self._seconds
 
     async def wait(self) -> None:
-        """Until long-term work may go on. Call `must_wait` on a timer as well: a backlog may end unasked."""
+        """Wait until long-term work may go on. Call `must_wait` on a timer as well, to notice when a backlog ends."""
         while self.must_wait():  # noqa: ASYNC110 - lag is a number in another thread, without a notification
             await asyncio.sleep(LOOK_AGAIN_SECONDS)

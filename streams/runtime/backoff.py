@@ -1,16 +1,16 @@
-"""How long to wait before something is tried again."""
+"""Backoff: how long to wait before the next attempt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Nothing waits as long as that comes to; from 1,024 on, a float would overflow.
+#: More doublings exceed any pause in use; from 1,024 on, a float would overflow.
 _MOST_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses that double: seconds before the second attempt, and the most that there are before any.
+    """Pauses that double: seconds before the second attempt (`first`), and the longest pause (`longest`).
 
     >>> backoff = Backoff(first=0.5, longest=30.0)
     >>> [backoff.after(attempts) for attempts in (1, 2, 3, 6, 7, 1_000_000)]
@@ -21,5 +21,5 @@ class Backoff:
     longest: float
 
     def after(self, attempts: int) -> float:
-        """Seconds to wait after so many attempts in vain, from 1."""
+        """Return the seconds to wait after this number of failed attempts (at least 1)."""
         return min(self.longest, self.first * 2.0 ** min(attempts - 1, _MOST_DOUBLINGS))

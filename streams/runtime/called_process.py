@@ -1,7 +1,7 @@
-"""A process of our own in which functions are called, one after the other, without a thread that waits for it.
+"""A child process that runs function calls one after the other; no thread of the parent waits for it.
 
-`concurrent.futures` passes each call to its process through two threads of this one, and each answer through one.
-Every such step waits for the interpreter: beside busy threads, a call of 5 ms took 80.
+`concurrent.futures` passes each call through two threads of the parent, and each answer through one. Every such step
+waits for the interpreter: beside busy threads, a call of 5 ms took 80.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _PROGRAM: Final = "streams.runtime.calls"
 
 
 class ProcessDied(Exception):
-    """The process ended before it answered, or could not be started; what its text says of it follows its name."""
+    """The process ended before it answered, or could not be started. The text is a predicate for its name."""
 
 
 class CalledProcess:
-    """A child with `variables` in its environment, nicer than we are by `niceness`. The first call starts it.
+    """A child with `variables` in its environment and its niceness raised by `niceness`. The first call starts it.
 
         process = CalledProcess(ONE_THREAD)
         answer = await process.call(function, *arguments)
         await process.close()
 
-    Functions are named to it, not sent: it imports their modules, and not our main one. Arguments, answers and
-    exceptions are pickled. It dies with this process, however that dies (Linux only).
+    Functions are passed by name: the child imports their modules, but not our main module. Arguments, answers and
+    exceptions are pickled. The child dies with this process, however that dies (Linux only).
     """
 
     def __init__(self, variables: Mapping[str, str], niceness: int = 0) -> None:
@@ -47,21 +47,21 @@ class CalledProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, where it was started."""
+        """The child's process id, if it was started."""
         return None if self._child is None else self._child.pid
 
     @property
     def gone(self) -> bool:
-        """Whether it was started, and has ended since."""
+        """True if the child was started and has ended since."""
         connected = self._connected
         if connected is None or not connected.done():
             return False
         return connected.exception() is not None or not connected.result().open
 
     async def call(self, function: Callable[[*Given], T], *given: *Given) -> T:
-        """What the function returns there; raises what it raises, or `ProcessDied`.
+        """Call the function in the child. Return its result; raises its exception, or `ProcessDied`.
 
-        A caller who is cancelled is not waited for; the process still comes to the end of the call.
+        If the caller is cancelled, the child still finishes the call.
         """
         if self._connected is None:
             self._connected = asyncio.create_task(self._started())
@@ -97,12 +97,12 @@ class CalledProcess:
             stdin=subprocess.DEVNULL,
             pass_fds=[descriptor],
             env={**os.environ, **self._variables, "PYTHONPATH": path},
-            process_group=0,  # a Ctrl-C is for us, who end it
+            process_group=0,  # a Ctrl-C reaches only the parent, which ends the child
         )
 
 
 class _Connection(asyncio.Protocol):
-    """The answers come in the order of the calls."""
+    """The socket to the child. Answers arrive in the order of the calls."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[Any]] = deque()
@@ -130,7 +130,7 @@ class _Connection(asyncio.Protocol):
             returned, answer = pickle.loads(self._received[LENGTH_BYTES:end])
             del self._received[:end]
             asked = self._waiting.popleft()
-            if asked.done():  # its caller has gone
+            if asked.done():  # its caller was cancelled
                 continue
             if returned:
                 asked.set_result(answer)
@@ -138,7 +138,7 @@ class _Connection(asyncio.Protocol):
                 asked.set_exception(answer)
 
     def _end_of_frame(self) -> int | None:
-        """None until all of it is here."""
+        """Return None until the whole frame has arrived."""
         received = len(self._received)
         if received < LENGTH_BYTES:
             return None

@@ -1,9 +1,9 @@
-"""`python -m streams.runtime.calls FD PARENT NICENESS`: calls the functions that it is told over a socket.
+"""`python -m streams.runtime.calls FD PARENT NICENESS`: runs the function calls that arrive over a socket.
 
-It is the other end of a `CalledProcess`: one call after the other, each answered in its turn, until the socket ends.
+It is the child of a `CalledProcess`: it answers one call after the other, until the socket is closed.
 
-A frame is eight bytes with the length of the pickle that follows: (function, arguments) in; out, whether it returned,
-and what it returned or raised.
+A frame is eight bytes with the length of the pickle that follows: in, (function, arguments); out, (whether it
+returned, its result or exception).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ LENGTH_BYTES = 8
 
 
 def frame(content: Any) -> bytes:
-    """What goes through the socket."""
+    """Return the content as a frame for the socket."""
     pickled = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
     return len(pickled).to_bytes(LENGTH_BYTES) + pickled
 
 
 def serve(asked: IO[bytes], told: IO[bytes]) -> None:
-    """Answer each frame, until there is none."""
+    """Answer frame after frame, until the input ends."""
     while head := asked.read(LENGTH_BYTES):
         told.write(answered(asked.read(int.from_bytes(head))))
         told.flush()
 
 
 def answered(call: bytes) -> bytes:
-    """The frame that answers this one's content."""
+    """Run the pickled call, and return the frame that answers it."""
     try:
         function, arguments = pickle.loads(call)
         return frame((True, function(*arguments)))
@@ -42,7 +42,7 @@ def answered(call: bytes) -> bytes:
 
 
 def _raised(exc: Exception) -> bytes:
-    """Some exceptions cannot be pickled, others not be made of their pickle."""
+    """Return the exception's frame. Some exceptions cannot be pickled, others cannot be unpickled."""
     try:
         raised = frame((False, exc))
         pickle.loads(raised[LENGTH_BYTES:])
@@ -55,6 +55,6 @@ if __name__ == "__main__":
     descriptor, parent, niceness = map(int, sys.argv[1:])
     die_with_parent(parent)
     os.nice(niceness)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the parent's output is its own
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # only the parent writes to its stdout
     with socket.socket(fileno=descriptor) as connection:
         serve(connection.makefile("rb"), connection.makefile("wb"))

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class WorkCancelled(Exception):
-    """Ends the work on its thread. The caller does not see it: it has been cancelled itself."""
+    """Ends the work on its thread. The caller does not see it, because it has been cancelled itself."""
 
 
 class Cancellation:

@@ -1,4 +1,4 @@
-"""Child processes do not outlive us."""
+"""Child processes that do not outlive their parent."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 
 
 def die_with_parent(parent: int) -> None:
-    """Called in a child of the process `parent`: it is killed when that dies, however that happens (Linux only).
+    """Call this in a child of the process `parent`: it is killed when the parent dies in any way (Linux only).
 
-    A parent that is dead by now gives no such signal: the child, which may have taken seconds to start, ends itself.
+    If the parent is dead already, no signal comes: the child, which may have taken seconds to start, ends itself.
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
@@ -21,7 +21,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def ended_with(code: int) -> str:
-    """A return code of `subprocess`, in words.
+    """Return a return code of `subprocess` in words.
 
     >>> ended_with(-9)
     'killed by SIGKILL'

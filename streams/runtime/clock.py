@@ -1,4 +1,4 @@
-"""What time it is, in epoch milliseconds. The clock is passed in; no rule asks the system."""
+"""Clocks, in epoch milliseconds. A clock is passed in; no rule asks the system for the time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from schemas.times import SKEW_MS, now_ms
 
 
 def ingested(appended: int | None, now: int) -> int:
-    """When a record came into the log, in epoch ms: its Kafka timestamp, where it has one that can be true.
+    """Return when a record was appended to the log, in epoch ms: its Kafka timestamp, if that can be true.
 
-    A producer's clock may have set it; but nothing was in the log after it was read, which is `now`.
+    A producer's clock may have set it, so a timestamp after `now`, when the record was read, is replaced by `now`.
     """
     return appended if appended is not None and 0 <= appended < now else now
 
@@ -24,35 +24,35 @@ class Clock(Protocol):
         """Epoch milliseconds."""
 
     def passed(self) -> int:
-        """Epoch milliseconds that have passed for sure: as of then goes what cannot come back."""
+        """Epoch milliseconds that have surely passed: use it for what cannot be undone, such as removals."""
 
     def observe(self, event_time: int) -> None:
-        """An event of that time (epoch ms) was seen."""
+        """Note that an event of this time (epoch ms) was seen."""
 
 
-#: How far beyond the system's time an event may move the clock (ms): what lies further ahead has a wrong date.
+#: How far beyond the system's time an event may move the clock (ms): an event further ahead has a wrong date.
 AHEAD_MS = 86_400_000
-#: A clock that went ahead and has stayed there for so long (ms) is right: it was behind before.
+#: A clock that jumped ahead and stays there for so long (ms) is right: it was behind before.
 STAYS_AHEAD_MS = 3_600_000
 
 
 def elapsed_ms() -> int:
-    """Milliseconds since some moment, by a clock that cannot be set; a machine's sleep counts where that is known."""
+    """Milliseconds since some moment, by a clock that cannot be set; the machine's sleep counts where supported."""
     return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 class WallClock:
     """The system's time.
 
-    It may be set ahead for a moment. So `passed` goes by no more than has passed since the process began, and since
-    the newest event that was seen: a process may begin while the clock is ahead.
+    It may be set ahead for a moment. So `passed` advances only by the time since the process began, and since the
+    newest event that was seen: a process may begin while the clock is ahead.
     """
 
     def __init__(self, wall: Callable[[], int] = now_ms, elapsed: Callable[[], int] = elapsed_ms) -> None:
         self._wall, self._elapsed = wall, elapsed
         self._offset = wall() - elapsed()
         self._ahead_since: int | None = None
-        #: The newest event's time; what it was at the last look, and when that was. Before the first nothing passes.
+        #: The newest event's time; its value when `passed` last saw it rise, and when. 0 before the first event.
         self._newest, self._seen, self._seen_at = 0, 0, 0
 
     def now(self) -> int:
@@ -66,12 +66,12 @@ class WallClock:
         return min(steady, self._seen + elapsed - self._seen_at) if self._seen else 0
 
     def observe(self, event_time: int) -> None:
-        """Events do not move the wall clock; they say what has passed."""
+        """Events do not move the wall clock, but they show what time has passed."""
         if event_time > self._newest:
             self._newest = event_time
 
     def _steady(self) -> int:
-        """The wall's time, but for what it was set ahead in the last hour."""
+        """Return the wall time, without what the clock was set ahead in the last hour."""
         wall, elapsed = self._wall(), self._elapsed()
         if wall <= self._offset + elapsed + SKEW_MS:
             self._ahead_since = None
@@ -86,8 +86,8 @@ class WallClock:
 class EventClock:
     """The newest event time seen: for replays, demos and evaluation.
 
-    An event of a later day than tomorrow counts as one of tomorrow: one message that is dated 2099 would make
-    everybody's memories a lifetime older, for good.
+    An event more than a day ahead counts as one day ahead: otherwise one message dated 2099 would age all users'
+    memories by a lifetime, for good.
     """
 
     def __init__(self, start: int = 0, wall: Callable[[], int] = now_ms) -> None:
@@ -100,7 +100,7 @@ class EventClock:
         return self._newest
 
     def go_to(self, moment: int) -> None:
-        """Advance the clock to a moment (epoch ms), however far ahead, to see the state at that time."""
+        """Advance the clock to any moment (epoch ms), to see the state at that time."""
         self._newest = max(self._newest, moment)
 
     def observe(self, event_time: int) -> None:

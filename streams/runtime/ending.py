@@ -1,7 +1,7 @@
 """Ending tasks, even if a cancellation is lost.
 
-Libraries lose one that arrives while they await a task of their own that they have cancelled (`suppress` in
-aiokafka's `close`, `_default_stop_children` of mode's services): they go on as if it had been meant for that task.
+Libraries lose a cancellation that arrives while they await a task that they have cancelled themselves (`suppress` in
+aiokafka's `close`, `_default_stop_children` of mode's services): they take it for that task's, and go on.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Collection
 from itertools import chain, repeat
 from typing import Any, Final
 
-#: After the first cancellation: so long the clean-up may take that it begins, such as a consumer's that is stopped.
+#: The pause after the first cancellation: the clean-up that it starts, such as stopping a consumer, may take so long.
 FIRST_SECONDS: Final = 3.0
-#: Between two further ones.
+#: The pause between further cancellations.
 AGAIN_SECONDS: Final = 0.5
 
 
 async def ended(
     tasks: Collection[asyncio.Task[Any]], seconds: float | None = None, *, first: float = FIRST_SECONDS
 ) -> set[asyncio.Task[Any]]:
-    """Cancel the tasks, again and again, until all of them have ended; those that have not after so many seconds."""
+    """Cancel the tasks repeatedly until all have ended. Return those that have not ended after `seconds`."""
     left = {task for task in tasks if not task.done()}
     loop = asyncio.get_running_loop()
     until = math.inf if seconds is None else loop.time() + seconds

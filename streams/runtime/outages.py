@@ -1,4 +1,4 @@
-"""What is amiss for a while is told when it begins, once a minute, and when it is over: not each time it is seen."""
+"""Outages: report a fault when it begins, once a minute, and when it is over, not each time it is seen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REMINDER_SECONDS = 60.0
 
 
 class Told(enum.Enum):
-    """What there is to say now."""
+    """What to report now."""
 
     BEGINS = enum.auto()
     GOES_ON = enum.auto()
@@ -18,7 +18,7 @@ class Told(enum.Enum):
 
 
 class Outage:
-    """One thing that may be amiss.
+    """One possible fault.
 
     >>> outage = Outage(lambda: 0.0)
     >>> outage.seen(amiss=True), outage.seen(amiss=True), outage.seen(amiss=False), outage.seen(amiss=False)
@@ -33,11 +33,11 @@ class Outage:
 
     @property
     def seconds(self) -> float:
-        """How long it has lasted; where it is over, how long it did."""
+        """How long the outage has lasted; if it is over, how long the last one did."""
         return self._lasted if self._since is None else self._monotonic() - self._since
 
     def seen(self, *, amiss: bool) -> Told | None:
-        """What is to be said of it, now that it was looked at."""
+        """Note whether the fault was seen. Return what to report, if anything."""
         now = self._monotonic()
         if not amiss:
             if self._since is None:

@@ -1,4 +1,4 @@
-"""A loopback port for a process that is still to be started."""
+"""A loopback port for a process that will be started."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 import socket
 from collections.abc import Iterator
 
-#: Below the ports that systems give to outgoing connections (Linux: from 32,768, macOS: from 49,152), so that none
-#: made while our process starts takes its port.
+#: Below the ports of outgoing connections (Linux: from 32,768, macOS: from 49,152), so that no connection made while
+#: our process starts takes its port.
 RANGE = range(20_000, 32_768)
 
 
@@ -16,9 +16,9 @@ RANGE = range(20_000, 32_768)
 def reserved_port() -> Iterator[int]:
     """A port that nothing listens on; until the block ends, no other caller of this function gets it.
 
-    A port that is found, released and then bound by another process is sometimes given out twice, because two
-    processes search at the same time. So a UDP socket holds it meanwhile: it does not prevent listening on the TCP
-    port of that number, leaves no file, and ends with this process, however that ends.
+    Without a reservation, two processes that search at the same time could find the same port. So a UDP socket holds
+    it meanwhile: it does not prevent listening on the TCP port of that number, leaves no file, and ends with this
+    process, however that ends.
     """
     for port in random.sample(RANGE, len(RANGE)):
         with contextlib.ExitStack() as held:

@@ -1,4 +1,4 @@
-"""What a worker does again and again."""
+"""Timers: the work that a worker repeats."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
-#: Called with what a timer has raised that must not be passed over, and with which it was.
+#: Called with an exception that must not be ignored, and the name of the timer that raised it.
 OnFailure = Callable[[Exception, str], None]
 
 
 class Timer(StrEnum):
-    """All that there are."""
+    """All timers."""
 
     SESSIONS = "sessions"
     NOTES = "notes"
@@ -48,7 +48,7 @@ class Timer(StrEnum):
 
 
 _OWN_SHARD: Final = "an own shard cannot be written: what the log brings could not be, either"
-#: Those that stop the worker when they fail, and why. All others are told, counted, and go on.
+#: The timers whose failure stops the worker, and why. All others log and count a failure, and continue.
 MAY_HALT: Final[Mapping[Timer, str]] = MappingProxyType(
     {
         Timer.SESSIONS: "no session would end any more, and nothing be promoted of it",
@@ -72,7 +72,7 @@ class Failures(Protocol):
 class Timers:
     """Timers, and tasks that run beside them; all of them end with the worker.
 
-    What one of `MAY_HALT` raises goes to `on_failure`, and ends that timer. `failures` counts what others raise.
+    An exception of a timer in `MAY_HALT` goes to `on_failure`, and ends that timer. `failures` counts all others.
     """
 
     def __init__(self, on_failure: OnFailure, failures: Failures) -> None:
@@ -81,7 +81,7 @@ class Timers:
         self._closed = False
 
     def every(self, timer: Timer, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work again and again, with so many seconds before each time."""
+        """Repeat the work, with a pause of `seconds` before each time."""
 
         async def run() -> None:
             outage = Outage()
@@ -103,7 +103,7 @@ class Timers:
         self.beside(run())
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have it done while everything else goes on. Once these are closed, nothing is begun any more."""
+        """Start the work as a task of its own. After `close`, nothing is started."""
         if self._closed:
             work.close()
             return
@@ -112,13 +112,13 @@ class Timers:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End them all."""
+        """End all timers and tasks."""
         self._closed = True
         await ended(list(self._tasks))
 
 
 def _told(exc: Exception) -> str:
-    """One line. Other exceptions' texts may quote messages, so only their type and place are logged."""
+    """Return one line for the log. Foreign exceptions may quote messages, so only their type and place are logged."""
     if isinstance(exc, SiltstoneError | OSError):
         return f"{type(exc).__name__}: {exc}"
     frames = traceback.extract_tb(exc.__traceback__)

@@ -1,4 +1,4 @@
-"""Which embedding model made the vectors of each shard: the same for all, except while they change to another model.
+"""The embedding model of each shard's vectors: the same for all shards, except while they change to another model.
 
 Vectors of different models cannot be compared, even where their sizes are equal. So a caller that embeds for a shard
 uses `OwnedShards.with_model`, and starts over if the shard's model changes meanwhile. No embedding waits for a
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ModelChanged(Exception):
-    """The shard's vectors come from another model than a moment ago: embed again."""
+    """The shard's vectors now come from another model: embed again."""
 
 
 class Caller(Protocol):
@@ -50,7 +50,7 @@ class Models:
         self._writing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def writing(self, partition: int) -> asyncio.Lock:
-        """To be held while vectors are written: its holder knows that no other caller adds any."""
+        """The lock to hold while vectors are written, so that no other caller adds any."""
         return self._writing[partition]
 
     def of(self, partition: int) -> Embedding:
@@ -60,17 +60,17 @@ class Models:
         return self._held.setdefault(partition, _Held(self.current))
 
     def holds(self, partition: int, held: _Held) -> bool:
-        """Whether the shard's model is still this one. On the shard's own thread it is so until the call ends."""
+        """True if the shard's model is still this one. On the shard's own thread, this holds until the call ends."""
         return self._held.get(partition) is held
 
     def candidates(self, partition: int) -> list[Embedding]:
-        """Those that can have made the vectors of a shard that is being opened, the likeliest first."""
+        """The models that may have made the vectors of a shard that is being opened, the likeliest first."""
         likeliest = self.of(partition)
         others = [self.current] if self.next is None else [self.current, self.next]
         return [likeliest, *(other for other in others if other is not likeliest)]
 
     def move(self, partition: int, embedding: Embedding, loop: asyncio.AbstractEventLoop) -> None:
-        """The shard's vectors come from this model from now on. Called on the shard's thread, or at its opening."""
+        """Note that the shard's vectors now come from this model. Called on the shard's thread, or at its opening."""
         before = self._held.get(partition)
         if before is None or before.embedding is not embedding:
             self._held[partition] = _Held(embedding)
@@ -82,25 +82,25 @@ class Models:
         assert self.next is not None
         former, self.current, self.next = self.current, self.next, None
         for partition, held in list(self._held.items()):
-            if held.embedding is former:  # of a shard that has gone to another worker
+            if held.embedding is former:  # the shard has moved to another worker
                 del self._held[partition]
                 held.changed.set()
         return former
 
     async def stop(self) -> None:
-        """End them."""
+        """Stop both models."""
         for embedding in (self.current, self.next):
             if embedding is not None:
                 await embedding.stop()
 
     @property
     def mixed(self) -> bool:
-        """Whether shards of both are in use."""
+        """True if some shards use `next` while it replaces `current`."""
         return self.next is not None and any(held.embedding is self.next for held in self._held.values())
 
 
 class ShardModel:
-    """One shard and the model of its vectors, as long as the two belong together; then it raises `ModelChanged`."""
+    """One shard and the model of its vectors. Raises `ModelChanged` once the shard has another model."""
 
     def __init__(self, models: Models, partition: int, call: Caller) -> None:
         self._models, self._partition, self._call = models, partition, call
@@ -110,15 +110,15 @@ class ShardModel:
         return await self._held.embedding.model()
 
     async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
-        """As `Embedding.embed`."""
+        """Like `Embedding.embed`."""
         return await self._unless_changed(self._held.embedding.embed(texts, patient=patient))
 
     async def embed_said(self, texts: Sequence[str]) -> Vectors:
-        """As `Embedding.embed_said`."""
+        """Like `Embedding.embed_said`."""
         return await self._unless_changed(self._held.embedding.embed_said(texts))
 
     async def call(self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """`method(shard, …)`, if the shard's vectors are still this model's."""
+        """Call `method(shard, …)` if the shard's vectors still come from this model."""
 
         def checked(shard: Shard) -> T:
             if not self._models.holds(self._partition, self._held):
@@ -128,7 +128,7 @@ class ShardModel:
         return await self._call(self._partition, checked)
 
     async def _unless_changed(self, asking: Coroutine[Any, Any, T]) -> T:
-        """The former model may never answer: that can be why another one was taken."""
+        """Await an answer, but not past a change: the former model may never answer, and be replaced for that."""
         asked, changed = asyncio.ensure_future(asking), asyncio.ensure_future(self._held.changed.wait())
         try:
             await asyncio.wait((asked, changed), return_when=asyncio.FIRST_COMPLETED)

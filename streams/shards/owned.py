@@ -1,7 +1,6 @@
 """The shards of the partitions that this worker owns: opened when assigned, closed when revoked.
 
-Each shard has a thread of its own, so its DuckDB file and its index are used by one call at a time, and never
-on the event loop.
+Each shard has its own thread, so its DuckDB file and its index serve one call at a time, and never on the event loop.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ T = TypeVar("T")
 
 #: Calls a method of a shard on its thread, as `OwnedShards.call` does.
 CallShard = Callable[..., Awaitable[Any]]
-#: Brings the nearest state of a partition into its folder, of one of these models.
+#: Restores the newest usable state of a partition into its folder; its vectors come from one of these models.
 Bring = Callable[[int, Path, Sequence[VectorModel]], Awaitable[None]]
-#: Called with a partition that goes, before its shard is closed.
+#: Called with a partition that leaves this worker, before its shard is closed.
 Leaving = Callable[[int, CallShard], Awaitable[None]]
 
-#: How long to wait for a shard's former owner to let go of it.
+#: How long to wait until a shard's former owner has closed it.
 HAND_OVER_SECONDS = 30.0
 
 
 class OwnedShards:
-    """Opens, closes and calls this worker's shards. `on_failure` is told when one cannot be opened."""
+    """Opens, closes and calls this worker's shards. `on_failure` is called when a shard cannot be opened."""
 
     def __init__(
         self,
@@ -57,12 +56,12 @@ class OwnedShards:
         lifecycle: LifecycleSettings,
         embedding: Embedding,
         on_failure: Callable[[BaseException, str], None],
-        memory: MemoryShares = MemoryShares.of(4 << 30),  # noqa: B008 - it cannot be changed
+        memory: MemoryShares = MemoryShares.of(4 << 30),  # noqa: B008 - it is immutable
     ) -> None:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
         self._settings, self._lifecycle = settings, lifecycle
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
-        #: What is done before a shard is opened, and before it is closed.
+        #: Called before a shard is opened, and before it is closed.
         self.bring: Bring | None = None
         self.leaving: Leaving | None = None
         self.coming_back = RecoveryProgress()
@@ -71,7 +70,7 @@ class OwnedShards:
         self._closing: dict[int, asyncio.Future[None]] = {}
 
     def own(self, partitions: frozenset[int]) -> None:
-        """These are ours from now on; what is not, is closed in the background."""
+        """Own these partitions from now on. Shards of other partitions are closed in the background."""
         for partition in self._open.keys() - partitions:
             self._closing[partition] = asyncio.ensure_future(self._close(partition))
             self._closing[partition].add_done_callback(_log_failure)
@@ -83,7 +82,7 @@ class OwnedShards:
         self._share_memory()
 
     def _share_memory(self) -> None:
-        """Each shard that is open has as much as any other; one that is being opened is given its share then."""
+        """Give each open shard an equal share of the memory; a shard that is being opened gets its share then."""
         shards, limit = len(self._open), self._memory.limit
         if (needed := self._memory.needed(shards)) > limit:
             log.warning(
@@ -101,30 +100,32 @@ class OwnedShards:
         return sorted(self._open)
 
     def positions(self) -> dict[int, int]:
-        """Up to where in the log the events of each shard are in that is open. It may be asked from any thread."""
+        """For each open shard, the offset in the log up to which its events are applied. Safe from any thread."""
         found = {}
         for partition, task in list(self._open.items()):
             if task.done() and not task.cancelled() and task.exception() is None:
-                with suppress(AttributeError):  # it is being closed in this moment
+                with suppress(AttributeError):  # the shard is just being closed
                     found[partition] = task.result().position()
         return found
 
     @property
     def ready(self) -> bool:
-        """Whether every shard of ours is open."""
+        """True if every owned shard is open."""
         return all(task.done() and not task.cancelled() and not task.exception() for task in self._open.values())
 
     async def position(self, partition: int) -> int:
-        """Up to where in the log the shard's events are in. It is asked for before each group: no thread is.
+        """The offset in the log up to which the shard's events are applied.
 
-        Raises `ShardNotHere` where the partition is not ours.
+        It is read before each group of events, so it does not use the shard's thread.
+
+        Raises `ShardNotHere` if the partition is not ours.
         """
         return (await self._shard(partition)).position()
 
     async def call(
         self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """`method(shard, …)` on the shard's thread. Raises `ShardNotHere` where the partition is not ours.
+        """Call `method(shard, …)` on the shard's thread. Raises `ShardNotHere` if the partition is not ours.
 
         When the caller is cancelled, the method's `cancellable` loops end.
         """
@@ -159,24 +160,24 @@ class OwnedShards:
         except asyncio.CancelledError:
             if not task.cancelled() or (asking is not None and asking.cancelling()):
                 raise
-            # Its opening was cancelled, and not the work that waits for it: that would end without a word.
+            # The opening was cancelled, not this caller. A CancelledError would end the caller silently.
             raise ShardNotHere(partition, "its partition has just moved; ask again") from None
-        if self._open.get(partition) is not task:  # it is being closed, or opened again
+        if self._open.get(partition) is not task:  # the shard is being closed, or opened again
             raise ShardNotHere(partition, "its partition has just moved; ask again")
         return shard
 
     async def call_each(
         self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
-        """`call` on every shard of ours, one after the other."""
+        """`call` the method on every owned shard, one after the other."""
         return [await self.call(partition, method, *args, **kwargs) for partition in self.partitions()]
 
     async def moment(self, clock: Clock) -> int:
-        """The clock's now, epoch ms. An event clock knows nothing before the first event: then the shards' newest."""
+        """The clock's now, epoch ms. An event clock has no time before the first event: then the shards' newest."""
         return clock.now() or max(await self.call_each(Shard.newest_event), default=0)
 
     async def with_model(self, partition: int, work: Callable[[ShardModel], Awaitable[T]]) -> T:
-        """`work`, which embeds for a shard; done again where the shard's model changes before it is through."""
+        """Run `work`, which embeds for a shard; run it again if the shard's model changes before it ends."""
         while True:
             try:
                 return await work(ShardModel(self.models, partition, self.call))
@@ -184,7 +185,7 @@ class OwnedShards:
                 continue
 
     async def change_model(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
-        """Work with the vectors that this model made beside the old ones: `Shard.adopt`."""
+        """Switch to the vectors that this model made beside the old ones: `Shard.adopt`."""
         loop = asyncio.get_running_loop()
 
         def adopted(shard: Shard) -> bool:
@@ -196,9 +197,9 @@ class OwnedShards:
         return await self.call(partition, adopted)
 
     async def with_files_of(self, partition: int, work: Callable[[], T]) -> T:
-        """`work`, in a thread, on the files of a shard that is not ours. Raises `ShardNotHere` where it is.
+        """Run `work` in a thread on the files of a shard that is not ours. Raises `ShardNotHere` if it is ours.
 
-        Should it become ours meanwhile, it is opened afterwards.
+        If it becomes ours meanwhile, it is opened after `work`.
         """
         while (closing := self._closing.get(partition)) is not None and not closing.done():
             await asyncio.wait([closing])
@@ -210,7 +211,7 @@ class OwnedShards:
         return await asyncio.shield(working)
 
     async def close(self) -> None:
-        """Save and close all; what one of them cannot be saved for is raised when all of them are closed."""
+        """Save and close all shards. If a shard fails to close, raise its error after all of them are closed."""
         self.own(frozenset())
         for fault in await asyncio.gather(*self._closing.values(), return_exceptions=True):
             if isinstance(fault, Exception):
@@ -218,7 +219,7 @@ class OwnedShards:
 
     async def _opened(self, partition: int) -> Shard:
         if (closing := self._closing.get(partition)) is not None:
-            await asyncio.wait([closing])  # it has gone and come back
+            await asyncio.wait([closing])  # the partition left and was assigned again
         try:
             if self.bring is not None:
                 made = [await embedding.model() for embedding in self.models.candidates(partition)]
@@ -235,7 +236,7 @@ class OwnedShards:
             raise
 
     async def _of_either_model(self, partition: int) -> Shard:
-        """While models are changed, a shard that comes back has the former or the next one."""
+        """Open a shard whose vectors may come from the former or the next model, while the model is being changed."""
         refused: EmbeddingMismatch | None = None
         for embedding in self.models.candidates(partition):
             model = await embedding.model()
@@ -260,7 +261,7 @@ class OwnedShards:
             )
             try:
                 shard = await asyncio.shield(asyncio.wrap_future(opening))
-                # Others may have come or gone since it began to open.
+                # The number of shards may have changed since this one began to open.
                 thread.submit(shard.limit_memory, self._memory.a_shard(len(self._open)))
                 return shard
             except asyncio.CancelledError:
@@ -276,7 +277,7 @@ class OwnedShards:
         return self._closed(partition, self._open.pop(partition), self._threads.pop(partition))
 
     async def _closed(self, partition: int, task: asyncio.Task[Shard], thread: ThreadPoolExecutor) -> None:
-        """What is being opened is let go of as well: the next owner waits for it."""
+        """Close a shard, also while it is being opened: the next owner waits for it."""
         try:
             if not task.done():
                 task.cancel()
@@ -291,7 +292,7 @@ class OwnedShards:
                     await asyncio.wrap_future(thread.submit(shard.close))
                 await asyncio.to_thread(note_reached, folder, position)
         finally:
-            await asyncio.wrap_future(thread.submit(_nothing))  # what was submitted before is done
+            await asyncio.wrap_future(thread.submit(_nothing))  # wait for the calls submitted before
             thread.shutdown(wait=False)
 
 
@@ -306,7 +307,7 @@ async def _called(
 
 
 def _close_opened(opening: Future[Shard]) -> None:
-    """On the shard's thread, where the opening is over."""
+    """Close a shard that was just opened. Runs on its thread, after the opening has ended."""
     if opening.exception() is None:
         opening.result().close()
 

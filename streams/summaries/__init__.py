@@ -1,1 +1,1 @@
-"""summary-requests: a day of messages becomes a Markdown file."""
+"""Daily summaries: requests from `summary-requests` become Markdown files."""

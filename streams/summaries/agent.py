@@ -1,9 +1,8 @@
 """summary-requests → daily Markdown files.
 
-A request carries its messages, so that it can be answered even if the window has changed since. Requests are
-answered outside the conversation stream: they wait by user and day. Requests that wait for the same day, including
-those that failed before, become one summary, which names each run. An offset is acknowledged when its request is in a
-file, or kept to be tried again.
+A request carries its messages, so that it can be answered even if the window has changed since. Requests wait by
+user and day, outside the conversation stream. Those that wait for the same day, including earlier failed ones, become
+one summary, which names each run. An offset is acknowledged when its request is in a file, or kept for another try.
 """
 
 from __future__ import annotations
@@ -47,27 +46,27 @@ __all__ = ["SummariesAgent", "request_of", "summary_request"]
 
 log = logging.getLogger(__name__)
 
-#: After so many times in vain, a summary is made without the model.
+#: After this many failed tries, a summary is made without the model.
 MOST_TRIES = 3
-#: Days that are summed up at a time, where no model is asked.
+#: Days that are summed up at a time when no model is configured.
 DAYS_AT_A_TIME = 16
-#: Records that may wait; with more, their topic is read no further.
+#: Limit for waiting records; beyond it, their topic is not read further.
 MOST_WAITING_BYTES = 64 * 1024 * 1024
-#: Unprocessed events of `long-term`: with no more than this, their delay is short, and summaries go on.
+#: Unprocessed events of `long-term`. Up to this number, their delay is short, and summaries go on.
 BACKLOG = 100
 GIVE_WAY_SECONDS = 10.0
-#: A preference or decision is worth remembering, and less than what the user asked to remember.
+#: A preference or decision is worth remembering, but less than an explicit request to remember.
 PROMOTED_IMPORTANCE = 75.0
 
 
 class Summariser(Protocol):
-    """What sums up with a model."""
+    """Sums up a day with a model."""
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable: ...
 
 
 class Extraction(Protocol):
-    """What sums up without one. None: it could not be done, and may be tried again."""
+    """Sums up days without a model. A draft is None if it could not be made and may be tried again."""
 
     async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]: ...
 
@@ -76,10 +75,10 @@ class Extraction(Protocol):
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class _User:
-    """A user, whose requests are answered one after the other, and none while the user is being forgotten.
+    """A user's locks: requests are answered one after the other, and none while the user is being forgotten.
 
-    `answering` is held while a model is asked, `writing` only while a file is written or removed: forgetting waits
-    for `writing` alone. `forgotten` counts the forget commands; `begun` is its value when the answering began.
+    `answering` is held while a model is asked, `writing` only while a file is written or removed; forgetting waits
+    only for `writing`. `forgotten` counts the forget commands; `begun` is its value when answering began.
     """
 
     answering: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -89,7 +88,7 @@ class _User:
 
 
 class SummariesAgent:
-    """Answers requests: with a model where one is configured, else with what the messages themselves say."""
+    """Answers requests: with a model if one is configured, else with extracts from the messages."""
 
     def __init__(
         self,
@@ -119,7 +118,7 @@ class SummariesAgent:
         self._at_work: list[asyncio.Task[None]] = []
 
     async def handle(self, partition: int, records: Sequence[Any]) -> asyncio.Future[None] | None:
-        """One fetched batch of a partition; it is processed when the future is done."""
+        """Queue one fetched batch of a partition; the batch is processed when the future is done."""
         requests = list(self._inbox.read(records))
         if not requests:
             return None
@@ -139,7 +138,7 @@ class SummariesAgent:
     async def forget_user(self, partition: int, user_id: str) -> None:
         """Remove the user's files and pending requests. A summary that a model is making meanwhile is not written.
 
-        A file that cannot be removed is reported, and `sweep` tries again: it holds up no other user.
+        A file that cannot be removed is reported, and `sweep` tries again, so it does not block other users.
         """
         user = self._of_user(user_id)
         user.forgotten += 1
@@ -149,7 +148,7 @@ class SummariesAgent:
             await self._remove_files(user_id, None)
 
     async def forget_earlier(self, user_id: str, until: int) -> None:
-        """A forgetting of that moment (epoch ms) is heard of late: of the files here, newer ones stay."""
+        """Apply an old `forget_user` from time `until` (epoch ms): remove the files here that are not newer."""
         async with self._of_user(user_id).writing:
             await self._remove_files(user_id, until)
 
@@ -161,14 +160,14 @@ class SummariesAgent:
             self._metrics.forgotten_folders.set(len(exc.unusable))
 
     async def sweep(self) -> None:
-        """Remove what is left of forgotten users' files."""
+        """Remove the remaining files of forgotten users."""
         unusable = await asyncio.to_thread(self.files.sweep)
         self._metrics.forgotten_folders.set(len(unusable))
         for one in unusable:
             log.error("files of a forgotten user cannot be removed: %s", one)
 
     async def stop(self) -> None:
-        """Begin nothing more, and end the process. What is not answered is read again after the next start."""
+        """Stop answering, and end the process. Unanswered requests are read again after the next start."""
         await ended(self._at_work)
         self._waiting.leave()
         await self._extraction.close()
@@ -176,7 +175,7 @@ class SummariesAgent:
     # When, and how many at a time
 
     def _begin(self) -> None:
-        """Have the waiting ones answered; the first call starts what does."""
+        """Wake the tasks that answer waiting requests; the first call starts them."""
         self._some.set()
         if not self._at_work:
             places, days = (1, DAYS_AT_A_TIME) if self._summariser is None else (self._concurrency, 1)
@@ -187,7 +186,7 @@ class SummariesAgent:
         return 1 if self.plan.model is None else self.plan.model.concurrency
 
     async def _work(self, days: int) -> None:
-        """Answer so many days at a time, for as long as the worker lives."""
+        """Answer up to `days` days at a time, until the task is cancelled."""
         while True:
             await self._some.wait()
             await self._let_others_first()
@@ -202,7 +201,7 @@ class SummariesAgent:
             try:
                 if groups:
                     await self._answer(groups)
-            except ShardNotHere as exc:  # the next owner reads them
+            except ShardNotHere as exc:  # the next owner reads the requests
                 log.info("summaries are left to the next owner: %s", exc)
                 _leave(groups)
             except asyncio.CancelledError:
@@ -215,10 +214,10 @@ class SummariesAgent:
                             batch.fail(exc)
 
     async def _let_others_first(self) -> None:
-        """Messages are taken in, and what is promoted embedded, before; no person who has asked waits for that.
+        """Wait for backlogs of messages and of `long-term` events, unless a person waits for a summary.
 
-        It is given way once for all that wait, and not for ever, where it never ends. Meanwhile more requests for the
-        same days come, and are answered with them.
+        All requests that wait now share one pause, and the pause is bounded. Requests for the same days that arrive
+        meanwhile are answered with them.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + GIVE_WAY_SECONDS
@@ -229,7 +228,7 @@ class SummariesAgent:
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def _leave_former(self) -> None:
-        """Drop requests that were read before partitions were reassigned: the present owners read them again."""
+        """Drop requests that were read before a reassignment: the present owners read them again."""
         if self._generation != self._pending.generation:
             self._generation = self._pending.generation
             self._waiting.leave()
@@ -243,7 +242,7 @@ class SummariesAgent:
     # Answering
 
     async def _answer(self, groups: Sequence[Group]) -> None:
-        """These days, after others of their users that had failed before."""
+        """Answer these days, but first other days of their users that failed before."""
         generation = self._generation
         async with contextlib.AsyncExitStack() as locks:
             users = [self._of_user(user_id) for user_id in sorted({group.of.user_id for group in groups})]
@@ -262,7 +261,7 @@ class SummariesAgent:
                 await self._tried([group], generation)
 
     def _with_pending(self, groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
-        """Other days of their users that failed before, oldest first; and the groups, with what had failed first."""
+        """Return earlier failed days of these users, oldest first, and the groups with their own failed requests."""
         earlier: dict[Day, list[PendingRequest]] = {}
         kept: dict[Day, list[PendingRequest]] = {group.of: [] for group in groups}
         for partition, user_id in dict.fromkeys((group.of.partition, group.of.user_id) for group in groups):
@@ -277,14 +276,14 @@ class SummariesAgent:
         )
 
     async def _tried(self, groups: Sequence[Group], generation: int) -> bool:
-        """Whether all of them are settled. What is not is kept, and tried again with the user's next request."""
+        """Try the groups; True if all are settled. Others are kept, and tried again with the user's next request."""
         wanted = await self._wanted(groups, generation)
         drafts = await self._drafts(wanted, generation)
         done = await asyncio.gather(*(self._written(group, draft, generation) for group, draft in drafts))
         return all(done)
 
     async def _wanted(self, groups: Sequence[Group], generation: int) -> list[Group]:
-        """What is neither in its file nor of a user who is forgotten; the rest is answered."""
+        """Settle requests that are in a file already, or whose user is forgotten; return the others."""
         asked = [(group.of, one) for group in groups for one in group.asked]
         outcomes: dict[PendingRequest, str] = {}
         there = await asyncio.to_thread(self._runs, groups)
@@ -306,7 +305,7 @@ class SummariesAgent:
         return [group for group in left if group.asked]
 
     def _runs(self, groups: Sequence[Group]) -> dict[Day, frozenset[uuid.UUID]]:
-        """What stands in the days' files; nothing in one that cannot be read: it is not written to either."""
+        """The runs in the days' files. An unreadable file counts as empty: it is not written to either."""
         there = {}
         for group in groups:
             try:
@@ -317,7 +316,7 @@ class SummariesAgent:
         return there
 
     async def _drafts(self, groups: Sequence[Group], generation: int) -> list[tuple[Group, Draft | None]]:
-        """Each group with its summary; None where there is none for now."""
+        """Each group with its summary, or None if it cannot be made now."""
         if self._summariser is None:
             return await self._extracted(groups)
         drafts: list[tuple[Group, Draft | None]] = []
@@ -326,7 +325,7 @@ class SummariesAgent:
         return drafts
 
     async def _asked_for(self, summariser: Summariser, group: Group) -> list[tuple[Group, Draft | None]]:
-        """By the model. Where it does not answer for now, what was tried often enough is summed up without it."""
+        """Ask the model. If it is unavailable, sum up without it those requests that were tried often enough."""
         order, date = self._order_of(group), group.of.day.isoformat()
         found = await asyncio.to_thread(read, order)
         answer = await summariser.summarise(found.turns, date)
@@ -343,7 +342,7 @@ class SummariesAgent:
         return drafts
 
     async def _extracted(self, groups: Sequence[Group]) -> list[tuple[Group, Draft | None]]:
-        """Without a model. Where one request cannot be summed up, those beside it are."""
+        """Sum up without a model. If a group fails, try each of its requests alone."""
         drafts = await self._extraction.drafted([self._order_of(group) for group in groups]) if groups else []
         made: list[tuple[Group, Draft | None]] = []
         for group, draft in zip(groups, drafts, strict=True):
@@ -366,17 +365,17 @@ class SummariesAgent:
     # Writing
 
     async def _written(self, group: Group, draft: Draft | None, generation: int) -> bool:
-        """Whether it is settled."""
+        """Write the draft; True if the group is settled."""
         user = self._of_user(group.of.user_id)
         async with user.writing:
-            if user.forgotten != user.begun:  # since it was begun: what was forgotten may be in the text
+            if user.forgotten != user.begun:  # a forget command came meanwhile: the text may hold forgotten words
                 outcome: str | frozenset[uuid.UUID] = "forgotten"
             else:
                 outcome = await self._outcome(group, draft)
             if isinstance(outcome, str):
                 self._settle_all(group, draft, outcome, generation)
                 return outcome != "failed"
-        # Another process has answered some of them meanwhile: the others get a summary of their own.
+        # Another process has answered some of the requests meanwhile: the others get their own summary.
         for one in group.asked:
             if one.heading.run_id in outcome:
                 self._settle(group.of, one, "repeated", generation)
@@ -392,12 +391,12 @@ class SummariesAgent:
             self._settle(group.of, one, "coalesced" if outcome.startswith("written") else outcome, generation)
 
     async def _outcome(self, group: Group, draft: Draft | None) -> str | frozenset[uuid.UUID]:
-        """What became of it; runs of the file where the summary of one of them stands already."""
+        """Write the summary and return the outcome, or the file's runs if it already has one of the requests."""
         if draft is None:
             return "failed"
         if not draft.text:
             return "empty"
-        if self.plan.promote:  # before: it is promoted again, to no effect, where nothing could be written
+        if self.plan.promote:  # first: if writing fails, promoting the same items again has no effect
             await self._promote(group, draft)
         of, (first, *others) = group.of, [one.heading.run_id for one in group.asked]
         try:
@@ -422,11 +421,11 @@ class SummariesAgent:
         return "written_elsewhere"
 
     def _settle(self, of: Day, one: PendingRequest, outcome: str, generation: int) -> None:
-        if generation != self._pending.generation:  # it is read again, and found in its file if it is there
+        if generation != self._pending.generation:  # the request is read again, and found if it is in its file
             one.leave()
             return
         self._metrics.summaries.labels(outcome).inc()
-        if len(one.batches) > 1:  # it came again while it waited
+        if len(one.batches) > 1:  # delivered again while it waited
             self._metrics.summaries.labels("repeated").inc(len(one.batches) - 1)
         if outcome == "failed":
             for given_up in self._pending.keep(of.partition, Pending(request_in(one.raw), one.tries + 1)):
@@ -436,7 +435,7 @@ class SummariesAgent:
         one.answered()
 
     async def _promote(self, group: Group, draft: Draft) -> None:
-        """Preferences and decisions become long-term memories of kind `summary_item`."""
+        """Promote preferences and decisions to long-term memories of kind `summary_item`."""
         newest, user_id = max(one.heading.newest for one in group.asked), group.of.user_id
         for item in draft.items:
             identity = uuid.uuid5(SILTSTONE, f"summary_item/{user_id}/{','.join(item.sources)}/{item.text}")

@@ -1,4 +1,4 @@
-"""Makes summaries in the process of an `ExtractionProcess`."""
+"""The code that makes summaries inside the process of an `ExtractionProcess`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from streams.summaries.rules.drafting import Draft, Order, drafted
 
 
 class Failed(NamedTuple):
-    """A summary could not be made; the exception's type alone, for its text may quote what was said."""
+    """A summary could not be made. Only the exception's type is kept, because its text may quote messages."""
 
     exception: str
 
 
 def made(orders: Sequence[Order], seconds: float) -> list[Draft | Failed]:
-    """An order that takes more than `seconds` of CPU time ends the process (SIGPROF), wherever it is stuck."""
+    """Make the summaries. An order that takes more than `seconds` of CPU time ends the process (SIGPROF)."""
     return [_made_within(seconds, order) for order in orders]
 
 

@@ -1,4 +1,4 @@
-"""Summaries without a model, made in a process of their own, which is started again when it dies."""
+"""Runs summaries without a model in a separate process, which is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from streams.summaries.rules.drafting import Draft, Order
 
 log = logging.getLogger(__name__)
 
-#: What a summary may take, in seconds of CPU time; the longest that is read takes less than one.
+#: CPU time limit of a summary, in seconds; the longest that is read takes less than one.
 MOST_SECONDS: Final = 20.0
-#: Summaries yield to intake where cores are short. At a lower priority, a steady load would leave none done.
+#: Summaries yield to intake when cores are scarce. At a lower priority, a steady load would starve them.
 EXTRACTION_NICE: Final = 10
 
 
 class ExtractionProcess:
-    """Makes summaries at a low priority, out of the way of the event loop and of its interpreter.
+    """Makes summaries at a low priority, outside of the event loop and of its interpreter.
 
     extraction = ExtractionProcess()
     await extraction.drafted([order, …])      # a Draft each, or None where it could not be made
     await extraction.close()
 
-    The process is started by the first order: a worker without summaries has none. Calls are worked on one after the
-    other.
+    The first order starts the process, so a worker without summaries has none. Calls run one after the other.
     """
 
     def __init__(self, *, seconds: float = MOST_SECONDS) -> None:
@@ -38,14 +37,14 @@ class ExtractionProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, where there is one."""
+        """The process id; None if there is no process."""
         return self._process.pid
 
     async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]:
-        """The drafts of these orders, in their order.
+        """Return the drafts, in the order of `orders`.
 
-        If the process dies, or does not finish in time, it is started again and given each order alone: so one order
-        costs no other its summary.
+        If the process dies, or does not finish in time, it is restarted and given each order alone, so that one bad
+        order does not cost the others their summaries.
         """
         async with self._turn:
             answers = await self._answers(orders)
@@ -54,13 +53,13 @@ class ExtractionProcess:
         return [None] * len(orders) if answers is None else answers
 
     async def close(self) -> None:
-        """End the process, which holds nothing."""
+        """End the process, which holds no state."""
         async with self._turn:
             await self._end()
 
     async def _answers(self, orders: Sequence[Order]) -> list[Draft | None] | None:
-        """None where the process did not survive, or could not be started."""
-        if self._process.gone:  # while it had nothing to do
+        """Call the process; None if it died or could not be started."""
+        if self._process.gone:  # it died while idle
             await self._end()
         try:
             told = await self._process.call(made, orders, self._seconds)

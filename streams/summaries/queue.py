@@ -1,4 +1,4 @@
-"""Requests for summaries that wait: by user and day, so that those for the same day become one summary."""
+"""Queue of summary requests, by user and day, so that requests for the same day become one summary."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from schemas.summary_requests import Heading, Reason
 
 
 class RequestBatch:
-    """Records that were fetched together: `done` when each is answered, so that their offset may be committed.
+    """Records that were fetched together. `done` when each is answered: then their offset may be committed.
 
-    Cancelled, they are another worker's, or are read again: nothing is committed for them here.
+    If `done` is cancelled, another worker owns them, or they are read again: nothing is committed for them here.
     """
 
     def __init__(self, records: int) -> None:
@@ -22,13 +22,13 @@ class RequestBatch:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def answered(self) -> None:
-        """One record more is."""
+        """Count one more answered record."""
         self._open -= 1
         if not self._open and not self.done.done():
             self.done.set_result(None)
 
     def fail(self, exc: BaseException) -> None:
-        """Nothing of it may be committed, and the worker stops."""
+        """Fail the batch: its offset is not committed, and the worker stops."""
         if not self.done.done():
             self.done.set_exception(exc)
 
@@ -38,9 +38,9 @@ class RequestBatch:
 
 @dataclass(slots=True, eq=False)
 class PendingRequest:
-    """A request, its record, how often it was tried in vain, and the batches of records that it stands in.
+    """A request, its record, its failed tries, and the batches that contain it.
 
-    There are none for one that was kept since it failed, and two for one that was delivered again meanwhile.
+    A request that was kept after a failure has no batch; one that was delivered again while it waited has two.
     """
 
     heading: Heading
@@ -49,7 +49,7 @@ class PendingRequest:
     batches: list[RequestBatch] = field(default_factory=list)
 
     def answered(self) -> None:
-        """Written, or kept to be tried again."""
+        """Tell its batches that the request is written, or kept for another try."""
         batches, self.batches = self.batches, []
         for batch in batches:
             batch.answered()
@@ -60,7 +60,7 @@ class PendingRequest:
 
 
 class Day(NamedTuple):
-    """A user's day, and the partition that it is in."""
+    """A user's day, and the user's partition."""
 
     partition: int
     user_id: str
@@ -68,19 +68,19 @@ class Day(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Requests for one day, in the order in which they came."""
+    """Requests for one day, in order of arrival."""
 
     of: Day
     asked: tuple[PendingRequest, ...]
 
     @property
     def reason(self) -> Reason:
-        """A person's wish before all, then the end of the day."""
+        """The most important reason: a person's wish, then the end of the day."""
         reasons = {one.heading.reason for one in self.asked}
         return next(reason for reason in _FIRST if reason in reasons)
 
     def after(self, kept: Sequence[PendingRequest]) -> Group:
-        """With requests of the day that were kept since they failed; one that has come again is the same one."""
+        """Put the day's earlier failed requests first; one that was delivered again keeps its count of tries."""
         tries = {one.heading.run_id: one.tries for one in kept}
         for one in self.asked:
             one.tries = tries.pop(one.heading.run_id, one.tries)
@@ -94,9 +94,9 @@ _FIRST: tuple[Reason, ...] = ("manual", "day_end", "count")
 
 
 class WaitingSummaries:
-    """The requests to be answered, oldest day first; a day that a person has asked for goes before all others.
+    """The waiting requests, first come, first served; a day that a person asked for goes before all others.
 
-    A run that waits already is not added again; `size` is in bytes of records.
+    A run that waits already is not added again. `size` is the bytes of their records.
     """
 
     def __init__(self) -> None:
@@ -105,12 +105,12 @@ class WaitingSummaries:
         self.size = 0
 
     def __len__(self) -> int:
-        """How many days wait."""
+        """The number of waiting days."""
         return len(self._days)
 
     @property
     def urgent(self) -> bool:
-        """Whether a person waits."""
+        """True if a person waits for a summary."""
         return bool(self._urgent)
 
     def add(self, partition: int, heading: Heading, raw: bytes, batch: RequestBatch) -> None:
@@ -125,7 +125,7 @@ class WaitingSummaries:
             self._urgent[day] = None
 
     def take(self, most: int) -> list[Group]:
-        """The next days, at most so many."""
+        """Remove and return the next days, at most `most`."""
         taken: list[Group] = []
         while self._days and len(taken) < most:
             day = next(iter(self._urgent or self._days))
@@ -136,7 +136,7 @@ class WaitingSummaries:
         return taken
 
     def leave(self) -> None:
-        """All of it is read again, here or elsewhere."""
+        """Drop all requests: they are read again, here or by another worker."""
         for group in self.take(len(self)):
             for one in group.asked:
                 one.leave()

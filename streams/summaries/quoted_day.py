@@ -1,4 +1,4 @@
-"""A day's conversation as a model is shown it: with short ids, and no longer than the model can read."""
+"""A day's conversation as it is quoted to a model: with short ids, and within the model's context."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from streams.models.prompting import quotation, shortened
 if TYPE_CHECKING:
     from streams.summaries.rules.turns import Turn
 
-#: What is quoted of any message: its beginning and its end, half of this each.
+#: Limit for a quoted message, in characters: its beginning and its end, half of this each.
 QUOTED_CHARS = 4_000
-#: Of what has to give way, this much still stands.
+#: Lengths to which messages are shortened when the day is too long, in characters.
 BRIEF_ANSWER_CHARS, BRIEF_QUESTION_CHARS = 160, 400
 
 _WORDS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def estimated_tokens(text: str) -> int:
-    """How many tokens a model makes of a text, rather too many: no tokeniser is known here.
+    """Estimate a text's tokens, rather too high, because the model's tokeniser is unknown.
 
-    Four Latin letters are a token, two digits or signs, and each other character; and a tenth for what that misses.
+    A token is four Latin letters, two digits or signs, or one other character; a tenth is added for the error.
 
     >>> estimated_tokens("我对花生过敏"), estimated_tokens("I am allergic to peanuts")
     (7, 7)
@@ -36,7 +36,7 @@ def estimated_tokens(text: str) -> int:
 
 
 class QuotedMessage(NamedTuple):
-    """A message as it is shown."""
+    """A message as the model sees it."""
 
     id: str
     turn: int
@@ -51,7 +51,7 @@ class QuotedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuotedDay:
-    """What is shown of a day; and of every shown message, by its short id (m1, m2, …), its own id and its turn."""
+    """The quoted messages of a day; `ids` and `turns` give each one's own id and turn by its short id (m1, m2, …)."""
 
     date: str
     said: tuple[QuotedMessage, ...]
@@ -60,7 +60,7 @@ class QuotedDay:
 
     @classmethod
     def of(cls, turns: Sequence[Turn], date: str, zone: tzinfo, tokens: int) -> QuotedDay:
-        """The day in at most so many tokens: the oldest answers give way first, then the oldest questions."""
+        """Quote the day in at most `tokens`: shorten or drop the oldest answers first, then the oldest questions."""
         own: dict[str, str] = {}
         said = []
         for turn in turns:
@@ -74,7 +74,7 @@ class QuotedDay:
 
     @property
     def data(self) -> dict[str, object]:
-        """What is quoted."""
+        """The quoted data."""
         return {"date": self.date, "messages": [one._asdict() for one in self.said]}
 
 
@@ -83,7 +83,7 @@ def _clock(millis: int, zone: tzinfo) -> str:
 
 
 def _fitted(said: Sequence[QuotedMessage], tokens: int) -> list[QuotedMessage]:
-    """Messages of so many tokens together; each step goes from the oldest one on and no further than it must."""
+    """Fit the messages into `tokens`. Each step shortens from the oldest message on, until they fit."""
     kept: list[QuotedMessage | None] = list(said)
     cost = [one.tokens for one in said]
     over = sum(cost) - tokens

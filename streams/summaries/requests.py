@@ -1,4 +1,4 @@
-"""Records of `summary-requests`: written for what the rules want, and read."""
+"""Records of `summary-requests`: encodes the summaries that the rules want, and decodes records."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.intake.rules.summary_triggers import SummaryWanted
 from tables.windows.sessions import Session
 
-#: All texts of a request, in characters; each message of a longer day is cut to its share.
+#: Limit for all texts of a request, in characters; on a longer day, each message is cut to an equal share.
 REQUEST_CHARS = 1_000_000
-#: A request's record, in bytes: a row that keeps it to be tried again has to fit, too. Of a longer one messages are
-#: cut to half and half again, and where they are short, the older half of them is left out.
+#: Limit of a request's record, in bytes: a row that keeps it for another try must fit, too. In a longer record,
+#: messages are cut to half their length, repeatedly; once they are short, the older half of them is left out.
 REQUEST_BYTES = MAX_VALUE_BYTES - 1024 * 1024
 LEAST_CHARS = 256
 
 
 def decode(record: Any) -> Heading:
-    """What a record of `summary-requests` asks for. Raises `BadRecord`."""
+    """Decode the heading of a `summary-requests` record. Raises `BadRecord`."""
     raw = record.value
     if raw is not None and len(raw) <= MAX_VALUE_BYTES and (heading := plain_heading(raw)) is not None:
         return heading
@@ -43,9 +43,9 @@ def decode(record: Any) -> Heading:
 
 
 def request_of(session: Session, wanted: SummaryWanted, others: Iterable[tuple[str, Message]] = ()) -> bytes:
-    """The record that asks for what the rules want of a session, with messages of the user's `others`.
+    """Return the request for the summary that the rules want of a session. `others` are the user's other messages.
 
-    The same always has the same run id.
+    The same summary always has the same run id.
     """
     basis = f"{session.user_id}/{session.session_id}/{wanted.reason}/{wanted.day}/{wanted.by}"
     said = [*((session.session_id, message) for message in wanted.messages), *others]
@@ -56,7 +56,7 @@ def request_of(session: Session, wanted: SummaryWanted, others: Iterable[tuple[s
 def summary_request(
     run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]
 ) -> SummaryRequest:
-    """A request with these messages, (session, message) each; long ones are cut where the day would be too long."""
+    """A request with these messages, (session, message) each; long messages are cut if the day is too long."""
     return SummaryRequest.model_validate_json(_record(run_id, user_id, day, reason, said))
 
 
@@ -84,9 +84,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def _record(run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]) -> bytes:
-    """Without a model of each message: every message of a conversation is copied into a request.
+    """Encode a record of at most `REQUEST_BYTES`.
 
-    It has at most `REQUEST_BYTES`.
+    It makes no pydantic model per message: every message of a conversation is copied into a request.
     """
     if sum([len(message.content) for _, message in said]) > REQUEST_CHARS:
         each = REQUEST_CHARS // len(said)
@@ -109,7 +109,7 @@ def _record(run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Se
         record = _encode(_Request(run_id, user_id, day.isoformat(), reason, messages))
         if len(record) <= REQUEST_BYTES:
             return record
-        # Signs that JSON spells out, long ids or very many messages: a broker would take it never.
+        # Characters that JSON escapes, long ids or very many messages: a broker would always refuse the record.
         if each > LEAST_CHARS:
             each = max(LEAST_CHARS, min(each, max(len(one.content) for one in messages)) // 2)
         else:

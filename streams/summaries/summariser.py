@@ -1,4 +1,4 @@
-"""What a model makes of a user's day: its summary, with the messages that each item comes from."""
+"""Summaries by a model: a user's day becomes a summary whose items name their messages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from streams.models.chat import ChatModel
     from streams.summaries.rules.turns import Turn
 
-#: What an answer has room for, however long the day was.
+#: Tokens reserved for the answer, however long the day was.
 LEAST_ANSWER_TOKENS = 1_000
-#: What differs from one question to another besides the day: its date, the marks, and what was wrong with an answer.
+#: Tokens for the varying parts of a question besides the day: its date, the marks, and the error of a bad answer.
 VARYING_TOKENS = 150
 
 _LANGUAGES = {
@@ -37,15 +37,15 @@ _FORMAT = re.compile(r"response_?format|json_?schema|structured[ _]output", re.I
 
 
 class Malformed(NamedTuple):
-    """The model answered twice, and neither was a summary. `reason` holds no word of its answers."""
+    """The model answered twice, but neither answer was a summary. `reason` does not quote the answers."""
 
     reason: str
 
 
 class Unavailable(NamedTuple):
-    """The service does not answer. `reason` is the error's type; empty where it was not asked.
+    """The service does not answer. `reason` is the error's type; empty if the service was not asked.
 
-    It wants to be left alone for `retry_after` seconds.
+    It must not be asked again for `retry_after` seconds.
     """
 
     reason: str
@@ -53,13 +53,13 @@ class Unavailable(NamedTuple):
 
 
 class ModelSummariser:
-    """Has a model sum up a day. What it is shown is one user's, and quoted.
+    """Asks a model for the summary of a day. The model sees one user's messages, quoted.
 
     summariser = ModelSummariser(ChatModel(plan.model), plan)
     await summariser.summarise(turns, "2026-01-05")          # Summary, Malformed or Unavailable
 
-    A service that refuses the form of the answer (400) is asked again without it, and so from then on; one that
-    refuses the number of tokens is asked for half of them.
+    If the service refuses the answer's form (400), it is asked without it, now and from then on. If it refuses the
+    number of tokens, it is asked for half of them.
     """
 
     def __init__(self, chat: ChatModel, plan: SummaryPlan) -> None:
@@ -72,13 +72,13 @@ class ModelSummariser:
         self._around = estimated_tokens(around) + VARYING_TOKENS
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable:
-        """The summary of a user's turns of that day (YYYY-MM-DD, as it is shown); of none, an empty one unasked.
+        """Sum up a user's turns of a day (`date`, YYYY-MM-DD, as the model sees it); without turns, return at once.
 
-        A failure is logged as one warning, without a word of what was said.
+        A failure is logged as one warning, without any message text.
         """
         if not turns:
             return Summary()
-        # A long day takes a second to be quoted, in which others are served.
+        # Quoting a long day takes a second: do it in a thread.
         day, question, tokens = await asyncio.to_thread(self._question, turns, date)
         if not day.said:
             return Malformed("nothing of the day fits into the model's context")
@@ -92,11 +92,11 @@ class ModelSummariser:
         return Malformed(str(answer.exception)) if answer.said else Unavailable(answer.reason, self.resumes_in())
 
     def resumes_in(self) -> float:
-        """Seconds until the service wants to be asked again; 0 where it may be asked now."""
+        """Seconds until the service may be asked again; 0 if it may be asked now."""
         return self._chat.resumes_in()
 
     def _question(self, turns: Sequence[Turn], date: str) -> tuple[QuotedDay, Messages, int]:
-        """What is quoted of the day, the question about it, and how many tokens its answer may have."""
+        """Return the quoted day, the question about it, and the most tokens that its answer may have."""
         room = self._plan.context_tokens - self._around
         least = min(LEAST_ANSWER_TOKENS, self._plan.max_tokens)
         day = QuotedDay.of(turns, date, self._plan.timezone, room - least)
@@ -104,7 +104,7 @@ class ModelSummariser:
         return day, question, max(least, min(self._plan.max_tokens, room - sum(one.tokens for one in day.said)))
 
     async def _asked(self, question: Messages, day: QuotedDay, tokens: int) -> Summary | NoAnswer:
-        """One answer; what the service refuses to be asked for is left out, each thing once."""
+        """Get one answer. Each parameter that the service refuses is dropped or lowered, once."""
         formed, most = self._formed, tokens
         while True:
             answer = await self._chat.attempt(

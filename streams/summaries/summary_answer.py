@@ -1,4 +1,4 @@
-"""A model's answer read as a summary, however it was wrapped; and the form that is asked for."""
+"""Parses a model's answer as a summary, however it is wrapped, and defines the requested response format."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streams.summaries.quoted_day import QuotedDay
 if TYPE_CHECKING:
     from openai.types.shared_params import ResponseFormatJSONSchema
 
-#: A text that is longer is no sentence any more, and its end is left out.
+#: A longer text is not a sentence any more; it is cut here.
 ITEM_CHARS = 500
-#: At how many of an answer's braces an object is looked for.
+#: Limit for the braces in an answer at which an object is tried.
 MOST_BRACES = 100
-#: How many mistakes a model is told of.
+#: Limit for the mistakes reported to the model.
 _TOLD = 3
 
 _SECTIONS = tuple(Summary.model_fields)
@@ -30,7 +30,7 @@ ItemT = TypeVar("ItemT", bound=BaseModel)
 
 
 def response_format() -> ResponseFormatJSONSchema:
-    """The summary's JSON Schema, as strict as services want it: every key is required, and no other is allowed."""
+    """The summary's JSON Schema, as strict as services require: every key is required, and no other is allowed."""
     schema = _strict(Summary.model_json_schema())
     return {"type": "json_schema", "json_schema": {"name": "summary", "strict": True, "schema": schema}}
 
@@ -48,10 +48,10 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary_in(answer: str, day: QuotedDay) -> Summary:
-    """The summary that an answer holds, with the messages' own ids.
+    """Return the summary in an answer, with the messages' own ids.
 
-    What names no message that was shown is left out, as is what there is no room for. Raises ValueError for an answer
-    of another form; its text says what is wrong without a word of the answer's, so that the model can be told.
+    Items that name no shown message are left out, and topics beyond `MOST_TOPICS`. Raises ValueError for an answer of
+    another form. Its text describes the error for the model, without quoting the answer.
     """
     try:
         read = Summary.model_validate(_object_in(answer))
@@ -72,7 +72,7 @@ def summary_in(answer: str, day: QuotedDay) -> Summary:
 
 
 def _object_in(answer: str) -> dict[str, Any]:
-    """The first JSON object with a section in it: behind thoughts and prefaces, within fences and other objects."""
+    """The first JSON object with a section in it: after thoughts and prefaces, in fences or in other objects."""
     text = _THINKING.sub("", answer, count=1)
     decoder = json.JSONDecoder(object_pairs_hook=_tidied)
     for start in _braces(text):
@@ -86,7 +86,7 @@ def _object_in(answer: str) -> dict[str, Any]:
 
 
 def _tidied(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without nulls, and with its sources as texts: the rest is for pydantic to judge."""
+    """Drop nulls, and make `sources` a list of texts; pydantic checks the rest."""
     found = {key: value for key, value in dict(pairs).items() if value is not None}
     if "sources" in found:
         listed = found["sources"]
@@ -104,7 +104,7 @@ def _braces(text: str) -> Iterator[int]:
 
 
 def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:
-    """Those that name messages and say something, each text on one line of its own."""
+    """Keep the items that name shown messages and have a text, each text on one line."""
     kept = []
     for item in items:
         fields = {name: _line(value) if isinstance(value, str) else value for name, value in item}
@@ -120,7 +120,7 @@ def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:
 
 
 def _shown(sources: Iterable[str], day: QuotedDay) -> Iterator[str]:
-    """The ids of shown messages: `m3`, `[m3]` and `3` are the same."""
+    """The short ids of shown messages: `m3`, `[m3]` and `3` are the same."""
     for source in sources:
         found = _SHORT_ID.fullmatch(source)
         if found and (short := f"m{int(found[1])}") in day.ids:
@@ -128,7 +128,7 @@ def _shown(sources: Iterable[str], day: QuotedDay) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """Nothing that ends a line, or is invisible and turns it around."""
+    """Return the text as one line, without line breaks and invisible characters that reverse it."""
     return _cut(" ".join("".join(char if char.isprintable() else " " for char in text).split()), ITEM_CHARS)
 
 

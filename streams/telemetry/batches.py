@@ -1,7 +1,7 @@
 """A span for each batch that an agent handles, linked to the spans in which its records were produced.
 
-One for each record would cost more than the record. A batch follows from many producers' spans, so none of them is
-its parent. What is recorded is where the batch lies and how large it is: no key, which is a user's id, and no value.
+A span for each record would cost more than the record. A batch follows from many producers' spans, so none of them is
+its parent. The span records the batch's position and size: no key, which is a user's id, and no value.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from streams.runtime.batch_handler import BatchHandler
 from streams.telemetry.faults import failed
 from streams.telemetry.trace_context import context_of, given
 
-#: Links of one span, of as many different producers' spans: the SDK's own limit as well.
+#: Links of one span, each to another producer's span. The SDK has the same limit.
 MOST_LINKS: Final = 128
 
 
 def processing(tracer: Tracer, group_id: str, topic: str, handle: BatchHandler) -> BatchHandler:
-    """`handle`, each batch in a span that ends when the batch counts as processed."""
+    """Wrap `handle`: each batch gets a span that ends when the batch counts as processed."""
     constant = {
         "messaging.system": "kafka",
         "messaging.operation.name": "process",
@@ -48,7 +48,7 @@ def processing(tracer: Tracer, group_id: str, topic: str, handle: BatchHandler) 
                 "siltstone.kafka.offset.last": records[-1].offset,
             },
         )
-        if span.is_recording():  # headers are not looked at for a trace that is not sampled
+        if span.is_recording():  # headers are not read for a trace that is not sampled
             for context, attributes in links(records):
                 span.add_link(context, attributes)
         try:
@@ -69,7 +69,7 @@ def processing(tracer: Tracer, group_id: str, topic: str, handle: BatchHandler) 
 
 
 def links(records: Sequence[Any]) -> Iterator[tuple[SpanContext, Mapping[str, int]]]:
-    """The spans in which the records were produced, each once, with the offset of its first record."""
+    """Yield the spans in which the records were produced, each once, with the offset of its first record."""
     seen = set[str]()
     for record in records:
         if not record.headers:

@@ -1,4 +1,4 @@
-"""How a span says that something failed: by the kind of error alone."""
+"""Failures in spans: only the type of the error is recorded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from schemas.errors import ShardNotHere
 
 
 def failed(span: Span, exc: BaseException) -> None:
-    """Note it. Its text stays out: it may name a user, and a library's may quote what was said.
+    """Record the type of the error, not its text: that may name a user, or quote a message.
 
-    What is another worker's is answered by that worker: it is forwarded, and has not failed.
+    `ShardNotHere` is no failure: the request is forwarded, and another worker answers it.
     """
     if isinstance(exc, ShardNotHere):
         span.set_attribute("siltstone.not_here", True)

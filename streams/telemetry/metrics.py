@@ -1,4 +1,4 @@
-"""Every metric once, with unit and meaning."""
+"""All metrics of a worker, with unit and meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from streams.telemetry.recovery_progress import Behind
 
-#: Upper bounds in seconds, closest around what a load is measured by: a second, and what is below it.
+#: Upper bounds of buckets in seconds, finest up to one second: loads are measured by that.
 PROMOTION_AGES: Final = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
     *(0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
@@ -21,7 +21,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)  # memory, processor time and files of the worker, where there is /proc
+        ProcessCollector(registry=registry)  # memory, processor time and open files, if there is /proc
         self.messages = Counter("siltstone_messages", "Chat messages taken into a window", registry=registry)
         self.duplicates = Counter(
             "siltstone_duplicate_messages", "Messages ignored: their id is in the window", registry=registry
@@ -268,7 +268,7 @@ class Metrics:
         )
 
     def behind(self, behind: Iterable[Behind]) -> None:
-        """This is not back yet; what is, has no figures any more."""
+        """Show the parts that are still being recovered; recovered parts lose their samples."""
         for gauge in (self.behind_done, self.behind_of_all, self.behind_seconds):
             gauge.clear()
         for one in behind:
@@ -280,22 +280,22 @@ class Metrics:
                 self.behind_seconds.labels(*labels).set(one.eta_seconds)
 
     def promoted(self) -> int:
-        """How many exchanges were promoted."""
+        """Return how many exchanges were promoted."""
         return sum(n for (outcome, _), n in labelled(self.decisions).items() if outcome == "promoted")
 
     def taken_in(self) -> int:
-        """How many long-term events that bring a memory have been applied, regardless of their effect."""
+        """Return how many events that bring a memory have been applied, regardless of their effect."""
         effects = labelled(self.memories)
         return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
 
 
 def value_of(gauge: Gauge) -> float:
-    """That of a gauge without labels."""
+    """Return the value of a gauge without labels."""
     return next(sample.value for family in gauge.collect() for sample in family.samples)
 
 
 def labelled(counter: Counter) -> dict[tuple[str, ...], int]:
-    """A counter's values by its labels, in their order."""
+    """Return a counter's values by its label values, in the order of the labels."""
     names = counter._labelnames
     return {
         tuple(sample.labels[name] for name in names): int(sample.value)

@@ -1,8 +1,8 @@
 """Operations on memories as spans, by OpenTelemetry's conventions for generative AI (`gen_ai.memory.*`).
 
 They wrap the use cases of `MemoryService`, so they are the same for HTTP, MCP and its other callers. A store is the
-shard of a partition, `<consumer group>/<partition>`. No span records whose memories they are: a user's id is often a
-person's address or number, and its hash could be found by trying.
+shard of a partition, `<consumer group>/<partition>`. No span records a user id: it is often a person's address or
+number, and a hash of it could be guessed by trying values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from schemas.memories import SearchHit
 from streams.telemetry.faults import failed
 from streams.telemetry.spans import Found
 
-#: Which operation the writing of an event of a type is. Links lie between memories, and are none.
+#: The operation that writing an event is, by event type. Links lie between memories, and are no operation on one.
 OPERATIONS: Final = {
     "remember": "create_memory",
     **dict.fromkeys(("archive", "edit", "pin", "restore", "supersede", "unpin"), "update_memory"),
@@ -29,7 +29,7 @@ OPERATIONS: Final = {
 
 
 class Operations:
-    """Makes the spans. With `content`, questions and texts are recorded."""
+    """Makes the spans. With `content`, they record questions and texts."""
 
     def __init__(self, tracer: Tracer, group_id: str, content: bool) -> None:
         self._tracer, self._group_id, self._content = tracer, group_id, content
@@ -56,7 +56,7 @@ class Operations:
             yield
             return
         with self._operation(operation, partition) as span:
-            if (record_id := _memory_of(event)) is not None:  # without one: all of the user's
+            if (record_id := _memory_of(event)) is not None:  # without an id: all of the user's memories
                 span.set_attribute("gen_ai.memory.record.id", str(record_id))
                 span.set_attribute("gen_ai.memory.record.count", 1)
             if self._content and isinstance(event, Remember | Edit) and event.text is not None:
@@ -80,11 +80,11 @@ class Operations:
                 raise
 
     def _records(self, span: Span, records: list[dict[str, Any]]) -> None:
-        """As JSON: a span's attribute holds no objects."""
+        """Record them as JSON, because a span's attribute cannot hold objects."""
         span.set_attribute("gen_ai.memory.records", json.dumps(records, ensure_ascii=False))
 
 
 def _memory_of(event: LongTermEvent) -> uuid.UUID | None:
-    """The one memory that an event is about; a new one has its event's id where it has none of its own."""
+    """Return the id of the memory that an event is about. A new memory without an id has the event's id."""
     given: uuid.UUID | None = getattr(event, "memory_id", None)
     return event.event_id if given is None and isinstance(event, Remember) else given

@@ -1,8 +1,7 @@
-"""Spans by OTLP over HTTP to a collector; where it is away, they are dropped and the worker goes on.
+"""Export of spans by OTLP over HTTP to a collector; if it is away, they are dropped and the worker goes on.
 
-Needs the extra `otel`. What is not set is as the OTEL_… variables say, which the SDK reads itself: where the
-collector is, its headers, certificates and time-out, the service's name and other attributes, the sampler, sizes and
-delays.
+Needs the extra `otel`. Unset options follow the OTEL_… variables, which the SDK reads itself: the collector's
+address, headers, certificates and time-out, the service's name and other attributes, the sampler, sizes and delays.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from schemas.settings.telemetry import pairs
 log = logging.getLogger(__name__)
 
 DEFAULT_NAME: Final = "siltstone"
-#: How long a stop waits for a collector to take what is left.
+#: How long a stop waits for a collector to take the last spans.
 FLUSH_SECONDS: Final = 2.0
-#: The SDK's loggers that say something of each attempt.
+#: The SDK's loggers that log each attempt.
 _SAYING: Final = (
     OTLPSpanExporter.__module__,
     BatchSpanProcessor.__module__,
@@ -42,7 +41,7 @@ class Export:
         self.provider = provider_of(settings, self._exporter)
 
     async def close(self) -> None:
-        """Send what is left; a collector that does not take it within `FLUSH_SECONDS` does not get it."""
+        """Send the last spans. They are dropped if the collector does not take them within `FLUSH_SECONDS`."""
         if not self._exporter.away:
             flushed = asyncio.ensure_future(asyncio.to_thread(self.provider.force_flush))
             await asyncio.wait([flushed], timeout=FLUSH_SECONDS)
@@ -51,13 +50,13 @@ class Export:
 
 
 class SaidOnce(SpanExporter):
-    """Says once that a collector takes nothing, and once that it does again. Runs in the SDK's thread."""
+    """Logs once that a collector takes nothing, and once that it does again. Runs in the SDK's thread."""
 
     def __init__(self, exporter: SpanExporter, where: str) -> None:
         self._exporter, self._where, self._over = exporter, where, False
         for name in _SAYING:
             logging.getLogger(name).addFilter(self._is_grave)
-        #: Whether it took nothing the last time.
+        #: True if the last export failed.
         self.away = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -76,7 +75,7 @@ class SaidOnce(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Gives up what is under way: an attempt that waits before the next one ends now."""
+        """Give up the export in progress: its pause before the next attempt ends now."""
         if not self._over:
             self._over = True
             self._exporter.shutdown()
@@ -84,22 +83,22 @@ class SaidOnce(SpanExporter):
                 logging.getLogger(name).removeFilter(self._is_grave)
 
     def _is_grave(self, record: logging.LogRecord) -> bool:
-        """Of what the SDK says itself. A level would hold for the whole process, and longer than this."""
+        """Filter the SDK's own log. A logger's level would apply to the whole process, and outlive this object."""
         return record.levelno >= logging.CRITICAL
 
 
 def exporter_of(settings: TelemetrySettings) -> SaidOnce:
-    """The exporter of these settings. Until it is shut down, what it says itself of each attempt is not logged."""
+    """Return the exporter of these settings. Until it is shut down, the SDK's log of each attempt is suppressed."""
     endpoint = f"{settings.endpoint}/v1/traces" if settings.endpoint else None
     exporter = OTLPSpanExporter(endpoint, headers=pairs(settings.headers.get_secret_value()) or None)
     return SaidOnce(exporter, exporter._endpoint)
 
 
 def provider_of(settings: TelemetrySettings, exporter: SpanExporter) -> TracerProvider:
-    """Spans with the service's attributes, sampled, and sent in batches by a thread of their own."""
+    """Return a provider whose spans have the service's attributes, are sampled, and sent in batches by a thread."""
     named = {SERVICE_NAME: settings.service_name} if settings.service_name else {}
     resource = Resource.create(named)
-    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # no variable names it either
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # not named by a variable either
         resource = resource.merge(Resource({SERVICE_NAME: DEFAULT_NAME}))
     provider = TracerProvider(sampler=sampler_of(settings.sample_ratio), resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -107,5 +106,5 @@ def provider_of(settings: TelemetrySettings, exporter: SpanExporter) -> TracerPr
 
 
 def sampler_of(ratio: float | None) -> Sampler | None:
-    """A caller's trace is recorded as the caller has decided. None: as OTEL_TRACES_SAMPLER says, or all."""
+    """Return a sampler that follows the caller's decision. None: OTEL_TRACES_SAMPLER decides, or all are recorded."""
     return None if ratio is None else ParentBased(TraceIdRatioBased(ratio))

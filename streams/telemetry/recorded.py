@@ -1,4 +1,4 @@
-"""Spans that are recorded: all kinds of them, of one tracer."""
+"""The implementation of `Spans` that records, with one tracer for all kinds of spans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streams.telemetry.trace_context import context_of, given, record_headers
 
 
 class RecordedSpans:
-    """`Spans` of a tracer provider; `end` sends what it holds. With `content`, texts are recorded as well."""
+    """`Spans` of a tracer provider; `end` sends the spans it still holds. With `content`, texts are recorded too."""
 
     on: Final = True
 

@@ -1,7 +1,7 @@
-"""The recovery of each partition: how far it is, and how long it will take.
+"""The recovery of each partition: progress and time left.
 
 A shard that is opened, restored from a checkpoint or filled up from the log reports its progress here. So do the
-windows while their changelogs are read. A caller that asks for a recovering partition is told when to ask again.
+windows while their changelogs are read. From this, a request to a recovering partition learns when to retry.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Doing = Literal["opening", "restoring", "catching up"]
 Unit = Literal["rows", "bytes", "records"]
 
 UNITS: Final[Mapping[Doing, Unit]] = {"opening": "rows", "restoring": "bytes", "catching up": "records"}
-#: The rate is that of so many last seconds: what slows down is seen, and what stumbles once is not.
+#: The rate is that of the last so many seconds: it shows a slowdown, but not a short pause.
 RATE_SECONDS: Final = 10.0
-#: Between two notes of how far it is, seconds: thousands of calls a second say nothing more.
+#: Seconds between two samples of the progress: thousands of calls a second add no information.
 NOTED_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """What of a partition is not back yet, and how far it is.
+    """A part of a partition that is still being recovered, and its progress.
 
-    `done` and `of_all` are in `unit`; `of_all` is None until it is known. `eta_seconds` is what is left by the rate
-    of the last seconds; None while there is none.
+    `done` and `of_all` are in `unit`; `of_all` is None until it is known. `eta_seconds` is the time left at the rate
+    of the last seconds; None while there is no rate.
     """
 
     partition: int
@@ -46,7 +46,7 @@ class Behind:
         return f"partition {self.partition}: {self.what()}"
 
     def what(self) -> str:
-        """The same without the partition."""
+        """Return the text without the partition."""
         said = f"{self.part}: {self.doing}"
         if self.of_all is not None:
             done, of_all = (in_units(n) if self.unit == "bytes" else f"{n:,}" for n in (self.done, self.of_all))
@@ -56,7 +56,7 @@ class Behind:
 
 @dataclass(eq=False, slots=True)
 class _Way:
-    """How far one part of a partition is. `noted` are (seconds, done), oldest first."""
+    """The progress of one part of a partition. `noted` are samples (seconds, done), oldest first."""
 
     doing: Doing
     done: int
@@ -78,10 +78,10 @@ class _Way:
 
 
 class RecoveryProgress:
-    """Told from any thread: shards are opened and restored on threads of their own.
+    """Thread-safe: shards are opened and restored on threads of their own.
 
-    `clock` gives seconds. `windows` gives the changelog records that are read and those that there are to read, by
-    partition, while they are being read.
+    `clock` returns seconds. `windows` returns (records read, records in all) of the changelogs, by partition, while
+    they are being read.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -92,7 +92,7 @@ class RecoveryProgress:
     def begins(
         self, partition: int, part: Part, doing: Doing, done: int = 0, of_all: int | None = None
     ) -> Callable[[int, int], None]:
-        """From now on this is done for it; what it gives back is to be called with (done, of all)."""
+        """Note that this work on a part begins. Call the returned function with (done, of all) to report progress."""
         way = _Way(doing, done, of_all)
         way.note(self._clock(), done)
         with self._lock:
@@ -106,25 +106,25 @@ class RecoveryProgress:
         return reached
 
     def is_to_catch_up(self, partition: int) -> None:
-        """Its shard is to be compared with the log, as soon as it is open."""
+        """Note that the shard must catch up with the log once it is open."""
         with self._lock:
             opening = (partition, "memories") in self._ways
         if not opening:
             self.begins(partition, "memories", "catching up")
 
     def is_back(self, partitions: Iterable[int], part: Part) -> None:
-        """All of it is there."""
+        """Note that this part of the partitions is recovered."""
         with self._lock:
             for partition in partitions:
                 self._ways.pop((partition, part), None)
 
     def keep(self, partitions: Collection[int]) -> None:
-        """The others are not ours any more."""
+        """Drop all other partitions: they are no longer ours."""
         with self._lock:
             self._ways = {key: way for key, way in self._ways.items() if key[0] in partitions}
 
     def all(self) -> list[Behind]:
-        """What is not back yet, by partition."""
+        """Return the parts that are still being recovered, by partition."""
         read = self.windows()
         with self._lock:
             now, behind = self._clock(), []
@@ -138,12 +138,12 @@ class RecoveryProgress:
         return behind
 
     def of(self, partition: int) -> list[Behind]:
-        """What of this one is not back yet; nothing where all of it is there."""
+        """Return the parts of this partition that are still being recovered."""
         if not any((partition, part) in self._ways for part in ("memories", "windows")):
             return []
         return [behind for behind in self.all() if behind.partition == partition]
 
 
 def seconds_left(behind: Iterable[Behind]) -> float | None:
-    """Until all of this is done, side by side; None where nothing is known of it."""
+    """Return the seconds until all of this is done, in parallel; None if no part has an estimate."""
     return max((one.eta_seconds for one in behind if one.eta_seconds is not None), default=None)

@@ -1,7 +1,7 @@
 """A span for each HTTP request, in the trace that its `traceparent` names.
 
-It is called by the route's template: paths hold sessions' and memories' ids, and queries users', so neither is
-recorded. What is forwarded to another worker goes on in this span: the request has its context from here on.
+Its name is the route's template: paths contain ids of sessions and memories, and queries ids of users, so neither is
+recorded. The request's headers get this span's context, so that a worker it is forwarded to continues the trace.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from streams.telemetry.spans import RouteOf
 from streams.telemetry.trace_context import PARENT, STATE, context_of, given, headers_of
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-#: They are asked every few seconds, and would be most of what is recorded.
+#: They are requested every few seconds, and would be most of the spans.
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class TracedRequests:
-    """ASGI middleware."""
+    """ASGI middleware that makes the spans."""
 
     def __init__(self, app: ASGIApp, tracer: Tracer, route_of: RouteOf) -> None:
         self._app, self._tracer, self._route_of = app, tracer, route_of

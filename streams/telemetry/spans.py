@@ -13,43 +13,43 @@ from schemas.memories import SearchHit
 from schemas.topics import Headers
 from streams.runtime.batch_handler import BatchHandler
 
-#: Told what was found.
+#: Called with the hits.
 Found = Callable[[Sequence[SearchHit]], None]
-#: The template of the route that a request (its method and path) goes to: None where it goes nowhere.
+#: Returns the template of the route that a request (method, path) matches, or None.
 RouteOf = Callable[[str, str], str | None]
 
 
 class Spans(Protocol):
-    """Makes spans. While it is not `on`, frequent callers call nothing else of it."""
+    """Makes spans. While it is not `on`, frequent callers skip its other methods."""
 
     @property
     def on(self) -> bool:
-        """Whether anything is recorded."""
+        """True if spans are recorded."""
 
     def processing(self, topic: str, handle: BatchHandler) -> BatchHandler:
-        """`handle`, in a span for each fetched batch of the topic."""
+        """Wrap `handle` in a span for each fetched batch of the topic."""
 
     def passed_on(self, record: Any) -> Headers:
-        """For what follows from a record: the trace context that it came with, else that of the span around."""
+        """Return headers for records that follow from this one: its trace context, or the current span's."""
 
     def outgoing(self) -> Headers:
-        """For a record that is produced now: the trace context of the span around; none where there is none."""
+        """Return headers for a record produced now: the current span's trace context; empty without a span."""
 
     def searching(self, partition: int, text: str) -> AbstractContextManager[Found]:
-        """A user's memories in the partition's shard are searched for a text."""
+        """Record a search for a text in a user's memories."""
 
     def writing(self, partition: int, event: LongTermEvent) -> AbstractContextManager[None]:
-        """An event about the partition's memories goes into the log."""
+        """Record that an event about the partition's memories is written to the log."""
 
     def serving(self, app: ASGIApp, route_of: RouteOf) -> ASGIApp:
-        """`app`, in a span for each request."""
+        """Wrap `app` in a span for each request."""
 
     async def close(self) -> None:
-        """Send what was recorded, within seconds."""
+        """Send the recorded spans, within seconds."""
 
 
 def _nobody_asks(hits: Sequence[SearchHit]) -> None:
-    """What was found is not recorded."""
+    """Ignore the hits: nothing is recorded."""
 
 
 _UNSEARCHED: Final = nullcontext[Found](_nobody_asks)
@@ -57,7 +57,7 @@ _UNWRITTEN: Final = nullcontext[None](None)
 
 
 class NoSpans:
-    """Telemetry is off: batches are handled by their own handlers, and nothing is made for anything."""
+    """`Spans` while telemetry is off: handlers and apps are returned as they are, and no span is made."""
 
     on: Final = False
 
@@ -80,4 +80,4 @@ class NoSpans:
         return app
 
     async def close(self) -> None:
-        """There is nothing."""
+        """Nothing to send."""

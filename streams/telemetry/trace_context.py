@@ -1,7 +1,7 @@
-"""Trace contexts in the headers of records and requests, as W3C Trace Context has them.
+"""Trace contexts in the headers of records and requests, by W3C Trace Context.
 
-`traceparent` says which span a record was produced in, `tracestate` is what others want to be passed on with it.
-Baggage is not read: it may hold anything, and would go into every record.
+`traceparent` names the span in which a record was produced; `tracestate` is other systems' data to pass on with it.
+Baggage is not read: it may contain anything, and would go into every record.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from schemas.topics import Headers
 
 _W3C: Final = TraceContextTextMapPropagator()
 PARENT, STATE = "traceparent", "tracestate"
-#: What the recommendation has everybody pass on; a longer one is left out, not cut.
+#: The length that the recommendation requires to be passed on; a longer state is left out, not cut.
 LONGEST_STATE: Final = 512
 
 
 def given(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, str]:
-    """`traceparent` and `tracestate` of a record's headers; empty where there are none."""
+    """Return `traceparent` and `tracestate` of the headers; empty if missing."""
     parent = state = ""
     for name, value in headers:
         if name == PARENT:
@@ -33,21 +33,21 @@ def given(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, str]:
 
 
 def context_of(parent: str, state: str = "") -> trace.SpanContext | None:
-    """What the two say; None where it is no trace context."""
+    """Return the span context of the two headers; None if they are not valid."""
     carrier = {PARENT: parent, STATE: state} if state else {PARENT: parent}
     context = trace.get_current_span(_W3C.extract(carrier, Context())).get_span_context()
     return context if context.is_valid else None
 
 
 def headers_of(context: trace.SpanContext) -> dict[str, str]:
-    """The two headers of a span, the second where there is a state."""
+    """Return the headers of a span: `traceparent`, and `tracestate` if it has a state."""
     carrier: dict[str, str] = {}
     _W3C.inject(carrier, trace.set_span_in_context(trace.NonRecordingSpan(context), Context()))
     return carrier
 
 
 def record_headers(context: trace.SpanContext) -> Headers:
-    """The same for a record; none where the context is of no span."""
+    """Return the same for a record; empty if the context is of no span."""
     if not context.is_valid:
         return ()
     return [(name, value.encode()) for name, value in headers_of(context).items()]

@@ -1,1 +1,1 @@
-"""A worker: its parts, what it does by the clock, and how well it is."""
+"""A worker: its parts, its timed jobs, and its health."""

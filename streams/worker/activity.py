@@ -1,4 +1,4 @@
-"""What a worker shows of itself while it works."""
+"""A worker's current activity, for the dashboard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.telemetry.activity.readings import Readings
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """`newest_sessions` gives at most so many of those that were spoken in last, the newest first."""
+    """`newest_sessions(n)` returns at most `n` of the sessions with the newest messages, newest first."""
 
     flow: Flow
     readings: Readings

@@ -1,4 +1,4 @@
-"""Partitions come and go: what is read back, compared with the log, and filled up before they are at work."""
+"""Assigned and revoked partitions: recover tables, look for losses, let shards catch up with the log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Assignment:
-    """Follows what Faust is assigned."""
+    """Follows Faust's partition assignments."""
 
     def __init__(
         self,
@@ -47,18 +47,18 @@ class Assignment:
         context.faust.on_partitions_assigned.connect(self._assigned)
 
     def is_recovered(self) -> bool:
-        """Whether the tables of the newest assignment are back."""
+        """True if the tables of the newest assignment are recovered."""
         return self._recovered
 
     async def tables_recovered(self) -> None:
-        """To be called when all tables are back."""
+        """Called when all tables are recovered."""
         windows, stores, assignments = self._intake.windows, self._context.stores, self._hot.assignments
         await self._intake.short_term.recovered()
         if assignments != self._hot.assignments:
-            return  # other tables are being read: these are told when they are back
+            return  # a newer assignment is being recovered, and will call this
         for partition in stores.partitions():
             stores.fitted(partition)
-            if not windows.has_changes(partition):  # else the next flush says so, with what made them fit
+            if not windows.has_changes(partition):  # else the next flush records it, with these changes
                 stores.commit(partition, self._hot.outbox.ends(partition), stores.begin())
         self._notes.recovered()
         self._recovered = True
@@ -83,7 +83,7 @@ class Assignment:
     async def _sought(self) -> None:
         short_term, topics = self._intake.short_term, self._topics
         begun_anew = [short_term.begin_anew(p) for p in self._hot.read_from_start(topics.conversations)]
-        # Before the new log is read: its sessions' rows, at smaller offsets, would give way to the former one's.
+        # Flush before the new log is read: its rows have smaller offsets, so the former log's rows would win.
         if any(begun_anew) and not await self._hot.outbox.flush():
             servers = self._context.settings.kafka.bootstrap_servers
             self._hot.halt(BrokerUnavailable(servers), "an earlier log's sessions")
@@ -94,7 +94,7 @@ class Assignment:
                 self._timers.beside(self._catch_up(partition, committed[partition], self._hot.assignments))
 
     async def _look_for_losses(self) -> None:
-        """In the windows' changelogs, and between what was read and the offsets that the group has now."""
+        """Look in the windows' changelogs, and between the records read and the group's offsets now."""
         hot, topic, windows = self._hot, self._topics.conversations, self._intake.windows
         self._losses.restored(await hot.restored(), "sessions", topic, hot.committed(topic))
         for partition, committed in hot.moved(topic).items():
@@ -105,11 +105,11 @@ class Assignment:
             self._timers.beside(self._losses.moved(requests, partition, None, committed))
 
     async def _catch_up(self, partition: int, committed: int, assignments: int) -> None:
-        while assignments == self._hot.assignments:  # else it is begun again, with what is committed by then
+        while assignments == self._hot.assignments:  # else it starts again, with the new committed offset
             try:
                 await self._long_term.catch_up(partition, committed)
                 return
-            except BrokerUnavailable as exc:  # it goes on where it was
+            except BrokerUnavailable as exc:  # resume where it stopped
                 log.warning("shard %d: %s", partition, exc)
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception as exc:

@@ -1,4 +1,4 @@
-"""Dead letters, looked at and mended: what is right now is produced again to the topic that it came from."""
+"""Dead letters: read them, mend them, and check them for producing to the topics that they came from."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streams.kafka.clients.newest_records import newest_records, record_at
 from streams.memory import agent as long_term
 from streams.summaries import requests as summary_requests
 
-#: Shown at once.
+#: On one page.
 MOST_LETTERS: Final = 100
-#: Of a value: a person reads it, and mends it in a form.
+#: Of one value: a person reads and mends it in a form.
 SHOWN_BYTES: Final = 256 * 1024
-#: Of all values of a page, and of each at least.
+#: Of all values of a page together, and the least of each.
 ALL_SHOWN_CHARS: Final = 2 << 20
 BEGINNING_CHARS: Final = 1_024
 
@@ -30,8 +30,8 @@ BEGINNING_CHARS: Final = 1_024
 class Letter:
     """A record of `dead-letters`, as a person reads it.
 
-    `source` is where it came from, its offset -1 where it never came into a topic. `text` is the value, cut where it
-    is `cut`; what is no UTF-8 has a replacement character. `at` is when it was written (epoch ms).
+    `source_…` is where it came from; the offset is -1 if it was never in a topic. `text` is the value, shortened if
+    `cut`, with replacement characters for invalid UTF-8. `at` is when it was written (epoch ms).
     """
 
     partition: int
@@ -48,7 +48,7 @@ class Letter:
 
 
 class Mended(NamedTuple):
-    """What is to be produced again: where to, whose it is, and its bytes."""
+    """A mended record to produce: topic, user id and bytes."""
 
     topic: str
     user_id: str
@@ -56,14 +56,14 @@ class Mended(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """A record as a topic's decoder takes it."""
+    """A record in the form that a topic's decoder reads."""
 
     value: bytes
     timestamp: int
 
 
 class Repairing:
-    """Reads and mends what lies in `dead-letters`."""
+    """Reads and mends the records of `dead-letters`."""
 
     def __init__(self, kafka: KafkaSettings, topics: Topics) -> None:
         self._kafka, self._topic = kafka, topics.dead_letters
@@ -74,22 +74,22 @@ class Repairing:
         }
 
     async def newest(self) -> list[Letter]:
-        """The newest first. Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`."""
+        """Return letters, newest first. Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`."""
         return cut(await newest_records(self._kafka, self._topic, MOST_LETTERS, _letter))
 
     async def one(self, partition: int, offset: int) -> Letter | None:
-        """Raises as `newest` does."""
+        """Return a letter, or None. Raises as `newest` does."""
         record = await record_at(self._kafka, self._topic, partition, offset)
         return None if record is None else _letter(record)
 
     def takes(self, letter: Letter) -> bool:
-        """Whether it can be mended here: its topic is one of ours that is read."""
+        """True if the letter can be mended: workers read its source topic."""
         return letter.source_topic in self._decoders
 
     def mended(self, letter: Letter, text: str) -> Mended:
-        """What is produced again, as the topic's own decoder reads it. Raises `BadRecord` where it still cannot.
+        """Return the record to produce. Raises `BadRecord` if the topic's own decoder still cannot read it.
 
-        A message that names no time gets that of its dead letter: the record's own is not kept.
+        A message without a time gets that of its dead letter: the original record's time is not kept.
         """
         decode = self._decoders.get(letter.source_topic)
         if decode is None:

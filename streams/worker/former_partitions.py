@@ -1,9 +1,9 @@
 """Applies forget commands to the shards that stay on disk after their partitions moved.
 
 A shard, day files and the analysts' rows stay on disk when a partition moves to a worker with a data directory of its
-own: if it comes back, only new records have to be read. So the log of these partitions is searched for forget
+own: if it returns, only new records have to be read. So the log of these partitions is searched for forget
 commands, from the shard's position on. In a shared directory, the shard is open or locked, and its owner applies
-them. Windows are removed: the changelogs bring back all rows that are left.
+them. Windows are removed: their changelogs can restore all remaining rows.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ log = logging.getLogger(__name__)
 
 
 class FormerWindows:
-    """Removes windows of partitions that have moved to other workers: commands to forget do not reach them here."""
+    """Removes windows of partitions that have moved to other workers: forget commands do not reach them here."""
 
     def __init__(self, stores: Callable[[], WindowStores], ours: Callable[[], Collection[int]]) -> None:
         self._stores, self._ours = stores, ours
         self._seen: frozenset[int] = frozenset()
 
     async def tick(self) -> None:
-        """Remove windows that were not ours at the last tick either. Partitions often come back within seconds.
+        """Remove windows that were not ours at the last tick either, because partitions often return within seconds.
 
-        A partition that comes back later is restored from its changelogs.
+        A partition that returns later is restored from its changelogs.
         """
         stores, ours = self._stores(), self._ours()
         if not ours:
@@ -62,7 +62,7 @@ class FormerWindows:
 class FormerShards:
     """The shards in the data directory that are not this worker's.
 
-    `end` gives the offset after the newest record of a partition's log, `read` the records between two offsets.
+    `end` returns the offset after the newest record of a partition's log, `read` the records between two offsets.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class FormerShards:
         copy = parquet(self._analytics.folder, "memories", partition)
 
         def forgotten() -> frozenset[str]:
-            """The tables that were exported again for the analysts' copy."""
+            """Apply the commands. Return the tables that were exported again for the analysts' copy."""
             held = inspect_catalog(partition, catalog)
             unstage(self._analytics.folder, [partition])
             if held.model is None:

@@ -15,7 +15,7 @@ from streams.worker.wiring.checkpoints import Checkpointing
 
 
 class WorkerHealth:
-    """`url` tells where other workers reach this one. Reasons do not name the path `data_dir`."""
+    """`url` returns the URL at which other workers reach this one. Reasons never contain the path `data_dir`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class WorkerHealth:
 
     @property
     def ready(self) -> bool:
-        """Tables recovered, shards open, model loaded, and what is processed can be committed."""
+        """True if tables are recovered, shards open, the model loaded, and processed records can be committed."""
         return not self.not_ready()
 
     def not_ready(self) -> list[str]:
@@ -56,28 +56,28 @@ class WorkerHealth:
         return reasons
 
     def warnings(self) -> list[str]:
-        """What is amiss, though the worker works."""
+        """Problems that do not stop the worker."""
         return self._checkpointing.warnings()
 
     def behind(self) -> list[Behind]:
-        """What is not back yet, by partition, how far it is, and how long it will take."""
+        """The parts of partitions that are still being recovered, with progress and time left."""
         return self._shards.coming_back.all()
 
     @property
     def recovered(self) -> bool:
-        """Whether the windows are back."""
+        """True if the windows have been recovered."""
         return self._assignment.is_recovered()
 
     @property
     def refusal(self) -> str:
-        """Why the broker lets us not in any more; empty where it does, or is not there."""
+        """Why the broker refuses the worker now; empty if it does not, or cannot be reached."""
         return self._broker.refusal
 
     @property
     def url(self) -> str:
-        """Where other workers reach this one."""
+        """The URL at which other workers reach this one."""
         return self._url()
 
     def lag(self) -> dict[str, int]:
-        """Records that are not committed, by topic."""
+        """The number of uncommitted records, by topic."""
         return self._hot.lag()

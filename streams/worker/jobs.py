@@ -1,4 +1,4 @@
-"""What is done beside the agents, by the clock or when there is time."""
+"""Jobs that run beside the agents, on timers or when there is time."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from tables.unused_memory import give_back
 
 log = logging.getLogger(__name__)
 
-#: How often rows of indexes that were not there at the start are filled in.
+#: How often search rows of new memories are filled in.
 FILL_SECONDS: Final = 1.0
-#: How often it is tried again to remove what is left of forgotten users.
+#: How often the removal of forgotten users' files is retried, and of interrupted replays.
 SWEEP_SECONDS: Final = 60.0
-#: How often it is looked whether what is here of other workers' partitions was forgotten.
+#: How often forget commands are applied to files of other workers' partitions.
 FORMER_SECONDS: Final = 300.0
-#: How often memory that was taken for a moment, and is not in use, goes back to the system.
+#: How often unused memory is returned to the system.
 GIVE_BACK_SECONDS: Final = 60.0
-#: How often windows' rows that were forgotten are erased from the disk, at least.
+#: How often, at least, forgotten rows of windows are erased from the disk.
 ERASE_SECONDS: Final = 60.0
-#: How often what is too old is dropped.
+#: How often shards drop data that is too old.
 RETENTION_SECONDS: Final = 600.0
 
 
 class Jobs:
-    """Ageing, cleanup, retention, refining, the analysts' copy, another embedding model, and what is left behind."""
+    """Ageing, cleanup, retention, refining, the analysts' copy, a changed embedding model, former partitions."""
 
     def __init__(
         self, context: WorkerContext, storage: Storage, summaries: SummariesAgent, rater: RatingChat | None
@@ -65,7 +65,7 @@ class Jobs:
                 refiner=ModelRefiner(rater.chat),
                 concurrency=max(
                     1, rater.settings.concurrency // 4
-                ),  # ratings hold up commits: most places are theirs
+                ),  # most places are for ratings: they delay commits
                 shards=shards,
                 event_log=event_log,
                 metrics=metrics,
@@ -130,7 +130,7 @@ class Jobs:
                 parts.push_async_callback(self.refining.stop)
 
     def schedule(self, timers: Timers) -> None:
-        """Have each done in its time."""
+        """Start a timer for each job."""
         settings = self._context.settings
         timers.every(Timer.AGING, settings.lifecycle.recompute_seconds, self._age)
         timers.every(Timer.SAVING, settings.long_term.save_seconds, self.lifecycle.save_indexes)
@@ -147,29 +147,29 @@ class Jobs:
         timers.every(Timer.ANALYTICS, settings.analytics.seconds, self.analytics.tick)
 
     def born(self, partition: int, memories: Sequence[Memory]) -> None:
-        """These memories are new."""
+        """Pass new memories to the refining job."""
         if self.refining is not None:
             self.refining.born(partition, memories)
 
     def forgot(self) -> None:
-        """Something was forgotten: it may stand in copies as well."""
+        """Note that something was forgotten: copies may hold it as well."""
         self.analytics.forgot()
         self._newest_forgetting = now_ms()
 
     async def _age(self) -> None:
-        """Removal and automatic archiving go by a time that has surely passed, even if the clock is ahead."""
+        """Recompute states; then remove and archive by a time that has surely passed, even if the clock is ahead."""
         if await self.lifecycle.recompute():
             passed = self._context.clock.passed()
             await self.expiry.tick(passed)
             await self.cleanup.tick(passed)
 
     async def _drop_replays(self) -> None:
-        """One that is at work now may be interrupted later."""
+        """Repeat this at each tick: a replay that is running now may be interrupted later."""
         if self._newest_forgetting:
             await asyncio.to_thread(drop_interrupted, self._context.settings.data_dir, self._newest_forgetting)
 
     async def _erase_rows(self) -> None:
-        """What was forgotten of windows leaves the disk; where that is full, the next time."""
+        """Erase forgotten rows of windows from the disk. If it is full, the next tick tries again."""
         stores = self._context.stores
         for partition in stores.partitions():
             try:

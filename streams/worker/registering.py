@@ -1,4 +1,4 @@
-"""What Faust runs: four tables and three agents."""
+"""Registration of what Faust runs: four tables and three agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def register(
     long_term: LongTermAgent,
     summaries: SummariesAgent,
 ) -> None:
-    """Tables come back before agents see a record; which of them are back, the assignment is told."""
+    """Faust recovers the tables before agents see a record, and then calls the assignment."""
     hot, topics, windows, n = context.hot, context.topics, intake.windows, context.partitions
     hot.table(EXCHANGES, windows.exchanges, partitions=n)
     hot.table(

@@ -1,1 +1,1 @@
-"""The analysts' copy, and the numbers over several shards."""
+"""The analysts' copy, and statistics over several shards."""

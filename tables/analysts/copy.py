@@ -30,21 +30,21 @@ from tables.database.inspection import catalogs, inspect_catalog
 from tables.database.migrations import statement
 from tables.paths import quoted, synced
 
-#: What is copied, as far as the shard has it. The rest of a shard is for the worker's own use.
+#: The tables that are copied, if the shard has them. The others are internal.
 TABLES = ("memories", "links", "transitions", "archive")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
-#: Ids, also of files that an older worker has written.
+#: Casts of ids, including those in files that an older worker has written.
 _IN_COPY = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]"}
-#: pandas reads no lists of UUIDs, and Polars makes bytes of them and of JSON.
+#: pandas cannot read lists of UUIDs, and Polars reads these and JSON as bytes.
 _IN_PARQUET = {**_IN_COPY, "JSON": "VARCHAR"}
-#: How often a process that waits for another one's copy looks.
+#: Interval at which a process checks whether another one's copy is done.
 _LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Size and time of a catalog's file and of its log: equal ones mean that nothing was committed in between."""
+    """Size and time of a catalog's file and of its WAL: if they are equal, nothing was committed in between."""
 
     files: tuple[tuple[int, int] | None, ...]
 
@@ -63,7 +63,7 @@ def _size_and_time(path: Path) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What a copy holds; `at` is the moment of its scores, in epoch ms."""
+    """The content of a copy; `at` is the time of its scores (epoch ms)."""
 
     path: Path
     at: int
@@ -73,7 +73,7 @@ class Copy:
 
 
 def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> frozenset[str]:
-    """Write a shard's rows, as of one moment, into `folder`/staged; the tables that it has."""
+    """Write a shard's rows, in one transaction, into `folder`/staged; return the tables that it has."""
     staged = folder / "staged"
     staged.mkdir(parents=True, exist_ok=True)
     db.execute("BEGIN TRANSACTION")
@@ -91,7 +91,7 @@ def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> froze
 
 
 def _columns(db: duckdb.DuckDBPyConnection, rows: str, kinds: Mapping[str, str]) -> str:
-    """Those that are copied, with other types in place of some."""
+    """Return the columns that are copied, some of them cast."""
     found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE FROM {rows})").fetchall()
     return ", ".join(
         f'CAST("{name}" AS {kinds[kind]}) AS "{name}"' if kind in kinds else f'"{name}"'
@@ -108,10 +108,10 @@ def assemble(
     memory: int = BRIEFLY,
     interruption: Interruption | None = None,
 ) -> Copy:
-    """Put the exported shards' files in their places and replace the copy by a new one, its scores as of `at`.
+    """Move the exported shards' files to their places and replace the copy by a new one, its scores as of `at`.
 
-    It is made with `memory` bytes; what needs more goes to the disk. Raises `DataDirError`, also where it is
-    interrupted: the former copy stays.
+    It is made within `memory` bytes; beyond that it uses the disk. Raises `DataDirError`, also if it is interrupted:
+    then the former copy stays.
     """
     interruption = interruption or Interruption()
     with _only_one(folder, interruption):
@@ -123,7 +123,7 @@ def assemble(
                     (folder / "staged" / _staged_name(table, partition)).replace(place)
                 else:
                     place.unlink(missing_ok=True)
-        made = folder / "staged" / FILE  # under the name that it will have: it is also the database's own
+        made = folder / "staged" / FILE  # under its final name, which is also the database's own
         for leftover in (made, made.with_name(f"{FILE}.wal")):
             leftover.unlink(missing_ok=True)
         shutil.rmtree(made.with_name(f"{FILE}.tmp"), ignore_errors=True)
@@ -136,7 +136,7 @@ def assemble(
 
 
 def unstage(folder: Path, partitions: Iterable[int]) -> None:
-    """Remove what was exported of these shards and not put in its place. What cannot be is written over."""
+    """Remove these shards' exported files that were not moved. The next export overwrites those that cannot be."""
     for partition in partitions:
         for table in TABLES:
             with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
                 "union_by_name = true, hive_partitioning = false)"
             )
             db.execute(f"CREATE TABLE {table} AS SELECT {_columns(db, rows, _IN_COPY)} FROM {rows}")
-        elif table == "archive":  # no worker that has one has opened these shards yet
+        elif table == "archive":  # only older workers have opened these shards
             db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
     db.execute(
         "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
@@ -175,9 +175,9 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
 
 
 def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
-    """A copy of the shards in a data directory that no worker has open, their scores as of `now` (epoch ms).
+    """Copy the shards in a data directory that no worker has open, their scores as of `now` (epoch ms).
 
-    On the event clock the moment is that of the newest access or change of state instead. Raises `ShardLocked`,
+    With the event clock, the scores are as of the newest access or change of state instead. Raises `ShardLocked`,
     `ShardError` and `DataDirError`.
     """
     folder, exported, newest = data_dir / "analytics", {}, 0
@@ -200,7 +200,7 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
 
 @contextmanager
 def _only_one(folder: Path, interruption: Interruption) -> Iterator[None]:
-    """One process at a time; the lock ends with the process. What fails meanwhile is a `DataDirError`."""
+    """One process at a time; the lock ends with the process. Errors inside the block become a `DataDirError`."""
     try:
         (folder / "staged").mkdir(parents=True, exist_ok=True)
         with (folder / "staged" / "lock").open("w") as lock:
@@ -221,7 +221,7 @@ def _locked(file: IO[str]) -> bool:
 
 
 def parquet(folder: Path, table: str, partition: int) -> Path:
-    """Where the rows of a shard's table lie."""
+    """Return the file of a shard's table."""
     return folder / "parquet" / table / f"{partition}.parquet"
 
 
@@ -230,7 +230,7 @@ def _staged_name(table: str, partition: int) -> str:
 
 
 def described(copy: Copy, data: Path) -> dict[str, Any]:
-    """For JSON. The path is relative to the data directory, whose location a worker's clients need not know."""
+    """Return the copy for JSON. The path is relative to the data directory: clients need not know where that is."""
     return {
         "path": str(copy.path.resolve().relative_to(data.resolve())),
         "at": copy.at,

@@ -1,7 +1,7 @@
-"""What the numbers of several shards come to together: the distribution of scores, and changes of state in time.
+"""Statistics over several shards: the distribution of scores, and changes of state in time.
 
-Each shard counts its own rows (`sql/score_points.sql`, `sql/daily_transitions.sql`, `sql/states_over_time.sql`); the
-counts are added here.
+Each shard counts its own rows (`sql/score_points.sql`, `sql/daily_transitions.sql`, `sql/states_over_time.sql`); this
+module adds the counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StateOnDay(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScoreDistribution:
-    """The rows of the views in `sql/score_statistics.sql`; `fences` is None where there are no memories."""
+    """The rows of the views in `sql/score_statistics.sql`; `fences` is None if there are no memories."""
 
     histogram: list[dict[str, Any]]
     clusters: list[dict[str, Any]]
@@ -46,7 +46,7 @@ class ScoreDistribution:
 
 
 def distribution(points: Mapping[int, int]) -> ScoreDistribution:
-    """Bins, clusters and outliers of memories by whole points of their score. Takes milliseconds."""
+    """Return bins, clusters and outliers of memories by whole points of their score. Takes milliseconds."""
     with connect() as db:
         db.execute("CREATE TABLE score_points (point INTEGER, memories BIGINT)")
         if points:
@@ -68,13 +68,13 @@ def _rows(db: duckdb.DuckDBPyConnection, view: str) -> list[dict[str, Any]]:
 
 
 def first_moment(now: int, days: int) -> int:
-    """Epoch ms of the midnight (UTC) at which a period of `days` calendar days begins that ends at `now`."""
+    """Return the midnight (UTC, epoch ms) at which a period of `days` calendar days begins that ends at `now`."""
     return max(0, now - now % DAY_MS - (days - 1) * DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often memories go from one state to another. `daily_percent` is of the memories that there are now."""
+    """How often memories go from one state to another. `daily_percent` is of the present number of memories."""
 
     from_state: str
     to_state: str
@@ -84,7 +84,7 @@ class Rate:
 
 
 def rates(changes: Mapping[StateChange, int], days: int, memories: int) -> list[Rate]:
-    """The rate of each pair over `days` days, the most frequent first."""
+    """Return the rate of each pair over `days` days, the most frequent first."""
     pairs: Counter[tuple[str, str]] = Counter()
     for change, number in changes.items():
         pairs[change.from_state, change.to_state] += number
@@ -95,7 +95,7 @@ def rates(changes: Mapping[StateChange, int], days: int, memories: int) -> list[
 
 
 def added(counts: Iterable[Mapping[Any, int]]) -> Counter[Any]:
-    """The sum of the shards' counts."""
+    """Return the sum of the shards' counts."""
     total: Counter[Any] = Counter()
     for count in counts:
         total.update(count)

@@ -1,1 +1,1 @@
-"""What a partition's state is, in blocks: taken to object storage, verified, and given back."""
+"""Checkpoints: a partition's state as blocks in an object store, verified and restored from there."""

@@ -30,12 +30,12 @@ from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published,
 
 log = logging.getLogger(__name__)
 
-#: A pack that no manifest names belongs to a take that is under way, unless it is older than this, in seconds.
+#: A pack that no manifest names belongs to a take in progress, unless it is older than this, in seconds.
 ORPHANED_AFTER: Final = 3600.0
 
 
 class Taken(NamedTuple):
-    """A checkpoint that was taken: `uploaded` bytes of packs and manifest travelled, of `whole` in its files."""
+    """A new checkpoint: `uploaded` bytes of packs and manifest were sent; its files have `whole` bytes."""
 
     generation: int
     uploaded: int
@@ -43,7 +43,7 @@ class Taken(NamedTuple):
 
 
 class Expired(NamedTuple):
-    """What an expiry has removed."""
+    """The number of generations and packs that an expiry removed, and the bytes of the packs."""
 
     generations: int
     packs: int
@@ -51,7 +51,7 @@ class Expired(NamedTuple):
 
 
 class _Last(NamedTuple):
-    """What this process knows of a partition since its last take: sealed files, and the generation's packs."""
+    """What this process remembers of a partition's last take: the sealed files, and the generation's packs."""
 
     generation: int
     seen: dict[str, Seen]
@@ -59,7 +59,7 @@ class _Last(NamedTuple):
 
 
 class Checkpoints:
-    """Thread-safe and blocking: call it in a thread. One take or expiry of a partition goes on at a time."""
+    """Thread-safe and blocking: call it in a thread. A partition has one take or expiry at a time."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Checkpoints:
         patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Sends no request. `clock`: seconds since 1970. Raises `StoreUnavailable` where no client can be made."""
+        """Sends no request. `clock`: seconds since 1970. Raises `StoreUnavailable` if no client can be made."""
         self._store = Store(url, patience)
         self._keep = keep
         self._erase_within = erase_within
@@ -82,38 +82,38 @@ class Checkpoints:
 
     @property
     def url(self) -> str:
-        """Without what would be secret in it."""
+        """The store's URL without secrets."""
         return self._store.url
 
     def partitions(self) -> list[int]:
-        """Those of which there is anything. Raises `StoreUnavailable`."""
+        """The partitions that have objects in the store. Raises `StoreUnavailable`."""
         return sorted(int(name) for name in self._store.folders() if name.isdecimal())
 
     def numbers(self, partition: int) -> list[int]:
-        """The generations that there are, the newest first; damaged ones too. Raises `StoreUnavailable`."""
+        """The generations in the store, newest first; damaged ones too. Raises `StoreUnavailable`."""
         return self._of(partition).numbers()
 
     def read(self, partition: int, generation: int) -> Manifest | None:
-        """None where it is not there. Raises `DamagedCheckpoint`, `CheckpointMismatch`, `StoreUnavailable`."""
+        """A manifest, or None if missing. Raises `DamagedCheckpoint`, `CheckpointMismatch`, `StoreUnavailable`."""
         return self._of(partition).read(generation)
 
     def newest(self, partition: int) -> Manifest | None:
-        """The newest with a sound manifest, None without any. Raises `CheckpointMismatch`, `StoreUnavailable`."""
+        """The newest sound manifest, or None. Raises `CheckpointMismatch`, `StoreUnavailable`."""
         mine = self._of(partition)
         return mine.newest(mine.numbers())
 
     def generations(self, partition: int) -> list[Manifest]:
-        """All with sound manifests, the newest first. Raises `CheckpointMismatch`, `StoreUnavailable`."""
+        """All sound manifests, newest first. Raises `CheckpointMismatch`, `StoreUnavailable`."""
         mine = self._of(partition)
         return mine.all(mine.numbers())
 
     def take(self, snapshot: Snapshot, stop: Callable[[], bool] = lambda: False) -> Taken | None:
-        """Keep a snapshot as a new generation, and read one of the packs of the one before.
+        """Store a snapshot as a new generation, and check one pack of the previous generation.
 
-        None where `stop` said so; it is asked before each block is read.
+        Returns None if `stop` returns True; it is called before each block is read, and before the manifest is put.
 
-        Raises `Fenced` where a newer owner of the partition has taken one, `SnapshotChanged`, `CheckpointMismatch`,
-        `StoreUnavailable`. What it has put by then is used by the next take, or removed by an expiry.
+        Raises `Fenced` if a newer owner of the partition has taken a checkpoint, `SnapshotChanged`,
+        `CheckpointMismatch`, `StoreUnavailable`. The next take uses the packs put by then, or an expiry removes them.
         """
         partition = snapshot.facts.partition
         with self._lock(partition):
@@ -128,7 +128,7 @@ class Checkpoints:
             left = self._damaged | (leaving(base, snapshot.facts.at, self._erase_within) if base else set())
 
             def put(name: str, content: bytearray) -> int:
-                """A take that ended early may have put it: then it does not travel again."""
+                """Upload a pack, unless a take that ended early has uploaded it; return the bytes sent."""
                 old = there.get(name)
                 young = old is not None and began - old.modified < self._orphaned_after / 2
                 if old is not None and young and old.length == len(content) and name not in self._damaged:
@@ -155,10 +155,10 @@ class Checkpoints:
             return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
 
     def _reread(self, mine: Generations, base: Manifest, generation: int) -> None:
-        """Read one of the packs that lie there, another one with each generation, and note it where it is damaged.
+        """Read one pack in the store, chosen by the generation's number, and note it if it is damaged.
 
-        All generations share the old packs: one that is never read would be damaged in all of them, and that be found
-        when the disk is lost, not while it has what was in it.
+        All generations share old packs, so damage to one affects them all. It has to be found while the disk still
+        has the blocks, not after the disk is lost.
         """
         chosen = hashlib.sha256(b"%d %d" % (mine.partition, generation)).digest()
         pack = base.packs[int.from_bytes(chosen[:8]) % len(base.packs)]
@@ -167,11 +167,11 @@ class Checkpoints:
             self._damaged.add(pack.name)
 
     def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:
-        """Put a generation's files into `folder`, which must not be there or be empty: all of them, or no folder.
+        """Restore a generation's files into `folder`, which must be missing or empty: all files, or no folder.
 
-        `progress` gets the bytes that are done, and those of all; what it raises ends the restore. Raises
-        `DamagedCheckpoint` (take the generation before, or a newer one: it may have been removed in the meantime),
-        `DataDirError`, `StoreUnavailable`. What it found damaged the next take puts again.
+        `progress` gets the bytes done and the total; an exception from it ends the restore. Raises
+        `DamagedCheckpoint` (use the previous generation, or a newer one: this one may have been removed meanwhile),
+        `DataDirError`, `StoreUnavailable`. The next take of this process puts the damaged blocks again.
         """
         try:
             restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
@@ -183,10 +183,10 @@ class Checkpoints:
     def refresh(
         self, folder: Path, before: Manifest, manifest: Manifest, progress: Progress = lambda done, whole: None
     ) -> None:
-        """Bring a folder from one generation to another; only the blocks that differ are downloaded.
+        """Update a folder from one generation to another; only the blocks that differ are downloaded.
 
-        `folder` must be as `restore` or `refresh` left it with `before`: its files were not opened since. Afterwards
-        it holds one of the two generations; it is gone if the process is killed or the disk fails during the change.
+        `folder` must be as `restore` or `refresh` left it with `before`, its files not opened since. Afterwards it
+        holds one of the two generations; it is gone if the process is killed or the disk fails during the change.
         Raises as `restore` does.
         """
         try:
@@ -199,22 +199,22 @@ class Checkpoints:
             raise
 
     def verify(self, manifest: Manifest, progress: Progress = lambda done, whole: None) -> list[Damage]:
-        """Read every byte of a generation: what is missing, or not what it was. Raises `StoreUnavailable`.
+        """Read every byte of a generation; return the missing or changed blocks. Raises `StoreUnavailable`.
 
-        What it found damaged the next take of this process puts again.
+        The next take of this process puts the damaged blocks again.
         """
         damaged = verified(self._store, self._of(manifest.facts.partition).packs_folder, manifest, progress)
         self._damaged |= {damage.pack for damage in damaged}
         return damaged
 
     def is_damaged(self, manifest: Manifest) -> bool:
-        """Whether this process has found a pack of a generation damaged. Sends no request."""
+        """True if this process has found a pack of the generation damaged. Sends no request."""
         return any(pack.name in self._damaged for pack in manifest.packs)
 
     def overdue(self, partition: int) -> bool:
-        """Whether a take is due though nothing has changed: packs hold what was forgotten a third of the term ago.
+        """True if a take is due even without changes: packs have bytes dead for a third of `erase_within`.
 
-        Asks the store where this process has taken none of the partition. Raises as `newest` does.
+        Asks the store if this process has taken no checkpoint of the partition. Raises as `newest` does.
         """
         last = self._last.get(partition)
         if last is None:
@@ -223,10 +223,10 @@ class Checkpoints:
         return overdue(last.packs, int(self._clock() * 1000), self._erase_within)
 
     def expire(self, partition: int) -> Expired:
-        """Remove generations beyond `keep`, those that are too old (`erasing.py`), and packs that none names.
+        """Remove generations beyond `keep`, those that are too old (`erasing.py`), and packs that no manifest names.
 
-        To be called after each take, and once in a while where there is none. Raises `CheckpointMismatch`,
-        `StoreUnavailable`; the next one goes on where it ended.
+        Call it after each take, and now and then without one. Raises `CheckpointMismatch`, `StoreUnavailable`; the
+        next expiry continues where it stopped.
         """
         with self._lock(partition):
             mine, now = self._of(partition), self._clock()
@@ -247,14 +247,14 @@ class Checkpoints:
                 if name not in named and (name in outlived or now - found.modified >= self._orphaned_after)
             }
             if mine.numbers()[:1] != numbers[:1]:
-                return Expired(len(removed), 0, 0)  # another worker has taken one, which may name any of them
+                return Expired(len(removed), 0, 0)  # another worker's new manifest may name any of these packs
             for name in packs:
                 mine.remove_pack(name)
             mine.remove_drafts(now - self._orphaned_after)
             return Expired(len(removed), len(packs), sum(found.length for found in packs.values()))
 
     def _unread(self, partition: int, base: Manifest | None, now_seen: dict[str, Seen]) -> dict[str, File]:
-        """The sealed files that are as they were when this process took the newest generation."""
+        """The sealed files that are unchanged since this process took the newest generation."""
         last = self._last.get(partition)
         if base is None or last is None or last.generation != base.generation:
             return {}

@@ -1,4 +1,4 @@
-"""A data directory out of checkpoints: all partitions, each as it was in its newest generation up to a moment."""
+"""Restoring a data directory from checkpoints: each partition's newest generation up to a given time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tables.partition_record import record_partitions
 from tables.paths import synced
 from tables.privacy import make_private
 
-#: In the directory until everything is there.
+#: The folder of partial results, in the directory until the restore is complete.
 DRAFT: Final = "restoring"
-#: Where a partition's files lie in the directory, by the first part of their names in a checkpoint.
+#: The folder of a partition's files in the directory, by the first part of their names in a checkpoint.
 FOLDERS: Final = {"shard": "shards", "windows": "windows"}
 
-#: Gets the generation, the bytes that are done and those of all.
+#: A callback: the generation, the bytes done and the total.
 Telling = Callable[[Manifest, int, int], None]
 
 
 class Choice(NamedTuple):
-    """What there is to restore: the generations of each partition, the newest first; and partitions without any."""
+    """The generations that can be restored, by partition, newest first; and the partitions without any."""
 
     partitions: int
     generations: Mapping[int, Sequence[Manifest]]
@@ -34,18 +34,17 @@ class Choice(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """The generation of each partition that is in the directory, and what was damaged and left out for it."""
+    """The restored generation of each partition, and the damaged generations that were skipped."""
 
     taken: Sequence[Manifest]
     damaged: Sequence[DamagedCheckpoint]
 
 
 def choice(checkpoints: Checkpoints, at: int | None = None, wanted: Collection[int] = ()) -> Choice:
-    """Generations that are no newer than `at` (epoch ms), of all partitions or those that are wanted.
+    """Generations no newer than `at` (epoch ms), of all partitions or of those in `wanted`.
 
-    The newest generation says how many partitions there are. Raises `NoCheckpoint` where a partition has only newer
-    ones, or one that is wanted has none; `CheckpointMismatch` where two are of other numbers of partitions;
-    `StoreUnavailable`.
+    The newest of these defines the number of partitions. Raises `NoCheckpoint` if a partition has only newer ones or
+    a wanted one has none; `CheckpointMismatch` if two have different numbers of partitions; `StoreUnavailable`.
     """
     there = {partition: checkpoints.generations(partition) for partition in checkpoints.partitions()}
     kept = {partition: found for partition, found in there.items() if found}
@@ -85,10 +84,10 @@ def choice(checkpoints: Checkpoints, at: int | None = None, wanted: Collection[i
 def restore_directory(
     checkpoints: Checkpoints, chosen: Choice, data: Path, tell: Telling = lambda one, done, whole: None
 ) -> Restored:
-    """Make a data directory of what was chosen; all of it is there at the end, or nothing.
+    """Restore the chosen generations into a data directory: all partitions or none.
 
-    Of a damaged generation the one before it is taken. Raises `DataDirError` where there is something in it already,
-    `DamagedCheckpoint` where no generation of a partition is whole, `StoreUnavailable`, and what `tell` raises.
+    If a generation is damaged, the previous one is used. Raises `DataDirError` if the directory is not empty,
+    `DamagedCheckpoint` if a partition has no intact generation, `StoreUnavailable`, and what `tell` raises.
     """
     draft = data / DRAFT
     make_private(data)
@@ -123,7 +122,7 @@ def _restored(
     damaged: list[DamagedCheckpoint],
     tell: Telling,
 ) -> Manifest:
-    """The newest of a partition's generations that is whole."""
+    """Restore the newest intact generation of a partition and return it."""
     for manifest in generations:
         folder = draft / str(manifest.facts.partition)
         try:

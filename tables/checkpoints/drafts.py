@@ -1,7 +1,7 @@
-"""Folders in which a checkpoint is restored, before it is moved to its place. Each is locked by its process.
+"""Folders in which a checkpoint is restored before it is moved to its place. Each is locked by its process.
 
-A worker that is killed meanwhile leaves users' words in its draft, where no forget command reaches them. So a worker
-removes each draft that it finds unlocked.
+A killed worker leaves users' words in its draft, where no forget command reaches them. So a worker removes each draft
+that it finds unlocked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 class Draft:
-    """A folder below `folder` for what is restored of a partition; `files`, in it, is for the caller to make.
+    """A folder below `folder` for restoring a partition. The caller creates `files` in it.
 
     Raises OSError.
     """
@@ -30,23 +30,23 @@ class Draft:
             try:
                 self._lock = _opened(self._path)
                 break
-            except FileNotFoundError:  # another process took it for one that is left
+            except FileNotFoundError:  # another process removed it as left over
                 continue
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.files = self._path / "files"
 
     def drop(self) -> None:
-        """Remove it with what is in it. To be called once."""
+        """Remove the draft with its contents. Call it once."""
         shutil.rmtree(self._path, ignore_errors=True)
         os.close(self._lock)
 
 
 def drop_left(folder: Path, of: str = "*") -> None:
-    """Remove drafts that no process holds, of all partitions or of one."""
+    """Remove drafts that no process has locked, of all partitions or of one."""
     for path in folder.glob(f"{of}-*"):
         try:
             lock = _opened(path)
-        except OSError:  # it has just gone
+        except OSError:  # another process has just removed it
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,15 +1,15 @@
-"""Which parts of older generations must leave the store, and when.
+"""Rules of when bytes of older generations must leave the store.
 
-A block that drops out of the newest generation (its bytes were overwritten by a forget command) stays in its pack,
-and the manifests of older generations name it. So two things happen, each after a third of `erase_within`:
+If a forget command overwrites a block, the newest generation drops it, but it stays in its pack, and the manifests of
+older generations name it. So two things happen, each after a third of `erase_within`:
 
-- a generation that is older than that is removed, as soon as there is a newer one;
-- a pack with bytes that have been dead for that long is left: the next take copies its live blocks into a new pack.
-  The old pack is then removed with the last generation that names it.
+- a generation older than that is removed, as soon as there is a newer one;
+- a pack with bytes dead for that long is left: the next take copies its live blocks into a new pack. The old pack is
+  then removed with the last generation that names it.
 
-So bytes that a take finds gone are in no object two thirds of `erase_within` later. The last third covers the time
+So bytes that a take finds dead are in no object two thirds of `erase_within` later. The last third covers the time
 until files are rewritten, between takes, and between expiries: the bound holds as long as these fit into it. Takes
-begin to leave packs once bytes have been dead for half of a third, a few packs each, so many are seldom left at once.
+begin to leave packs, a few at a time, once bytes have been dead for half of a third, so few have to be left at once.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from typing import Final
 
 from tables.checkpoints.manifest import Manifest, Pack
 
-#: Shares of a generation's bytes that one take may put again though it need not: to be ahead of what will be due, and
-#: to free packs that are mostly dead.
+#: Shares of a generation's bytes that one take may put again early: to spread the work that will be due, and to free
+#: packs that are mostly dead.
 _AHEAD_SHARE: Final = 0.02
 _DEAD_SHARE: Final = 0.01
 
 
 def third(erase_within: timedelta) -> int:
-    """In milliseconds."""
+    """A third of it, in milliseconds."""
     return int(erase_within / timedelta(milliseconds=1)) // 3
 
 
 def overdue(packs: Sequence[Pack], at: int, erase_within: timedelta) -> bool:
-    """Whether bytes have been dead for so long that a take must leave their packs."""
+    """True if a pack has bytes dead for so long that a take must leave it. `at`: epoch ms."""
     return any(pack.dead_since and at - pack.dead_since >= third(erase_within) for pack in packs)
 
 
 def leaving(base: Manifest, at: int, erase_within: timedelta) -> set[str]:
-    """The packs of a generation whose living blocks the next take puts again."""
+    """The packs of a generation that the next take leaves: it puts their live blocks again."""
     left: set[str] = set()
     live = Counter[int]()
     for number, _, length in {
@@ -63,7 +63,7 @@ def leaving(base: Manifest, at: int, erase_within: timedelta) -> set[str]:
 
 
 def superseded(generations: Sequence[Manifest], keep: int, now: int, erase_within: timedelta) -> list[Manifest]:
-    """Which of the sound generations, the newest first, are to be removed; never the newest."""
+    """The generations to remove, of the sound ones, newest first; never the newest."""
     return [
         manifest
         for place, manifest in enumerate(generations)
@@ -72,10 +72,10 @@ def superseded(generations: Sequence[Manifest], keep: int, now: int, erase_withi
 
 
 def may_hold(generations: Sequence[Manifest], forgotten_at: int, now: int, erase_within: timedelta) -> bool:
-    """Whether a partition's checkpoints may have bytes of what had left its files by then (epoch ms).
+    """True if a partition's checkpoints may hold bytes that its files lost at `forgotten_at` (epoch ms).
 
-    Up to the term they may. Behind it, where no take has followed in time: there is a generation that is as old, or
-    a pack with bytes that have been dead for as long.
+    With any generation, true within `erase_within`. Later only if takes were late: one is not newer or has such bytes
+    in its pages, or a pack has bytes that were dead two thirds of `erase_within` after `forgotten_at`.
     """
     if not generations:
         return False

@@ -1,4 +1,4 @@
-"""Whether a checkpoint can be used where it is wanted."""
+"""The check that a checkpoint fits a worker's partition, models and topics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def misfit(
     models: Sequence[VectorModel],
     topic_ids: Mapping[str, str],
 ) -> str | None:
-    """Why a checkpoint cannot be used here; None where it can. Its vectors are of one of these models.
+    """The reason why a checkpoint cannot be used here, or None. Its vectors must be of one of `models`.
 
-    `topic_ids` has the id of each log as it is now, by the names that `Facts.positions` has; one that is not known
-    ("", or not there) is not compared. A log that the checkpoint has no position of is read from its start.
+    `topic_ids` has the current id of each log, by the names in `Facts.positions`; an unknown id ("" or missing) is
+    not compared. A log without a position in the checkpoint is read from its start.
     """
     facts = manifest.facts
     if facts.format > FORMAT:

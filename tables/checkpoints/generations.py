@@ -1,4 +1,4 @@
-"""What one partition has on the store: `<p>/packs/<sha256>`, objects of blocks, and `<p>/manifests/<generation>`."""
+"""One partition's objects in the store: packs of blocks, `<p>/packs/<sha256>`, and `<p>/manifests/<generation>`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tables.checkpoints.store import Store, StoredObject
 
 log = logging.getLogger(__name__)
 
-#: A manifest that finds another one in its place tries the next so often.
+#: How many numbers are tried for a manifest when others are taken.
 _ATTEMPTS: Final = 8
 
 
@@ -26,17 +26,17 @@ class Generations:
         self.manifests_folder = f"{partition}/manifests"
 
     def numbers(self) -> list[int]:
-        """The generations that there are, the newest first; damaged ones too."""
+        """The generations in the store, newest first; damaged ones too."""
         names = (_last(found.name) for found in self._store.listed(self.manifests_folder))
         return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
 
     def read(self, generation: int) -> Manifest | None:
-        """None where it is not there. Raises `DamagedCheckpoint`, `CheckpointMismatch`."""
+        """A manifest, or None if missing. Raises `DamagedCheckpoint`, `CheckpointMismatch`."""
         content = self._store.read(self._manifest(generation))
         return None if content is None else decoded(content, self.partition, generation)
 
     def sound(self, generation: int) -> Manifest | None:
-        """None also where its manifest is damaged. Raises `CheckpointMismatch`."""
+        """Like `read`, but None for a damaged manifest, too. Raises `CheckpointMismatch`."""
         try:
             return self.read(generation)
         except DamagedCheckpoint as exc:
@@ -44,27 +44,27 @@ class Generations:
             return None
 
     def all(self, numbers: list[int]) -> list[Manifest]:
-        """Those with sound manifests. Raises `CheckpointMismatch`."""
+        """All sound manifests of these numbers. Raises `CheckpointMismatch`."""
         return [manifest for number in numbers if (manifest := self.sound(number)) is not None]
 
     def newest(self, numbers: list[int]) -> Manifest | None:
-        """The first with a sound manifest. Raises `CheckpointMismatch`."""
+        """The first sound manifest of these numbers, or None. Raises `CheckpointMismatch`."""
         return next((manifest for number in numbers if (manifest := self.sound(number)) is not None), None)
 
     def remove(self, generation: int) -> None:
         self._store.remove(self._manifest(generation))
 
     def packs(self) -> dict[str, StoredObject]:
-        """All packs that are there, named by a manifest or not."""
+        """All packs in the store by name, in a manifest or not."""
         return {_last(found.name): found for found in self._store.listed(self.packs_folder)}
 
     def is_sound(self, name: str) -> bool:
-        """Whether a pack is there, and is what it was put as: it has the name of its checksum."""
+        """True if a pack is in the store and intact: its name is its checksum."""
         content = self._store.read(f"{self.packs_folder}/{name}")
         return content is not None and hashlib.sha256(content).hexdigest() == name
 
     def put_pack(self, name: str, content: bytearray) -> None:
-        """One that is there is old, or damaged: put again, it is young and sound."""
+        """Put a pack. An existing one is old or damaged, so it is replaced: that makes it young and sound."""
         if not self._store.create(f"{self.packs_folder}/{name}", content):
             self._store.replace(f"{self.packs_folder}/{name}", content)
 
@@ -72,21 +72,21 @@ class Generations:
         self._store.remove(f"{self.packs_folder}/{name}")
 
     def remove_drafts(self, modified_before: float) -> None:
-        """What writers that were killed have left on a `file://` store."""
+        """Remove files that killed writers have left in a `file://` store."""
         for folder in (self.packs_folder, self.manifests_folder):
             self._store.remove_drafts(folder, modified_before)
 
     def publish(self, manifest: Manifest) -> tuple[Manifest, int]:
-        """Put a manifest, with the next number where its own is another one's: as it is then, and the bytes sent.
+        """Put a manifest, with a higher number if its own is taken; return it as put, and the bytes sent.
 
-        Raises `Fenced` where a worker of a higher epoch has published in the meantime.
+        Raises `Fenced` if a worker with a higher epoch has published meanwhile.
         """
         for _ in range(_ATTEMPTS):
             content = encoded(manifest)
             if self._store.create(self._manifest(manifest.generation), content):
                 break
             if self._store.read(self._manifest(manifest.generation)) == content:
-                break  # an answer was lost, and the client asked again
+                break  # it is ours: a response was lost, and the client retried
             require_highest(manifest, self.sound(manifest.generation))
             self.require_packs(manifest)
             manifest = Manifest(manifest.generation + 1, manifest.facts, manifest.packs, manifest.files)
@@ -97,13 +97,13 @@ class Generations:
         return manifest, len(content)
 
     def require_packs(self, manifest: Manifest) -> None:
-        """While a take lasted long, another worker's expiry may have removed packs. Raises `StoreUnavailable`."""
+        """Raise `StoreUnavailable` if packs are missing: another worker's expiry may remove them in a long take."""
         there = self.packs()
         if any(pack.name not in there for pack in manifest.packs):
             raise StoreUnavailable(self._store.url, "packs were removed while a checkpoint was taken", "take another")
 
     def _require_last(self, manifest: Manifest) -> None:
-        """A number may be free because a newer owner has removed it: what was put there goes. Raises `Fenced`."""
+        """Remove the manifest if it took a number that a newer owner had freed. Raises `Fenced`."""
         numbers = self.numbers()
         if not numbers or numbers[0] <= manifest.generation:
             return
@@ -118,7 +118,7 @@ class Generations:
 
 
 def require_highest(mine: Manifest, other: Manifest | None) -> None:
-    """Raises `Fenced` where the other's epoch is higher."""
+    """Raise `Fenced` if the other manifest's epoch is higher."""
     if other is not None and other.facts.epoch > mine.facts.epoch:
         raise Fenced(mine.facts.partition, mine.facts.epoch, other.facts.epoch)
 

@@ -1,6 +1,6 @@
-"""A manifest: which blocks the files of one generation consist of, and where in which pack each of them lies.
+"""A manifest: the blocks of one generation's files, and the pack and offset of each block.
 
-On the store it is a line with the version and the checksum of what follows, and then JSON, compressed. It is written
+In the store it is a line with the format version and the checksum of the rest, then compressed JSON. It is written
 once and never changed.
 """
 
@@ -17,12 +17,12 @@ from schemas.errors import CheckpointMismatch, DamagedCheckpoint
 from tables.checkpoints.snapshot import FORMAT, Facts
 
 MAGIC: Final = b"siltstone-checkpoint"
-#: The first line is no longer than this, in bytes.
+#: The longest first line, in bytes.
 HEADER_BYTES: Final = 128
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """`length` bytes at `offset` of the pack number `pack` of the manifest; `sha256` is theirs, in hexadecimal."""
+    """`length` bytes at `offset` in the manifest's pack number `pack`, and their SHA-256 in hexadecimal."""
 
     sha256: str
     pack: int
@@ -31,9 +31,9 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Pack(msgspec.Struct, frozen=True):
-    """An object that holds blocks. It is named by the SHA-256 of all of it.
+    """An object that holds blocks. Its name is the SHA-256 of its content.
 
-    `dead_since` is the moment (`Facts.at`) since which some of its bytes are in no file, 0 where all are in one.
+    `dead_since` is the time (`Facts.at`) since when some of its bytes are in no file; 0 if all are in one.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Pack(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file of a checkpoint: its blocks, in their order, and the checksum of their checksums."""
+    """A file of a checkpoint: its blocks in order, and the checksum of their checksums."""
 
     name: str
     length: int
@@ -60,7 +60,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> int:
-        """All bytes of its files."""
+        """The total bytes of its files."""
         return sum(file.length for file in self.files)
 
 
@@ -77,7 +77,7 @@ def encoded(manifest: Manifest) -> bytes:
 
 
 def decoded(content: bytes, partition: int, generation: int) -> Manifest:
-    """Raises `DamagedCheckpoint`, and `CheckpointMismatch` where a newer version wrote it."""
+    """Decode a manifest. Raises `DamagedCheckpoint`, and `CheckpointMismatch` if a newer version wrote it."""
 
     def damaged(reason: str) -> DamagedCheckpoint:
         return DamagedCheckpoint(partition, generation, f"its manifest {reason}")
@@ -107,7 +107,7 @@ def decoded(content: bytes, partition: int, generation: int) -> Manifest:
 
 
 def _sound(file: File, packs: tuple[Pack, ...]) -> bool:
-    """Its name stays in the folder, its blocks in their packs, and they come to its length and checksum."""
+    """True if its name stays in the folder, its blocks in their packs, and its length and checksum match them."""
     parts = file.name.split("/")
     return (
         all(part not in ("", ".", "..") and "\0" not in part for part in parts)

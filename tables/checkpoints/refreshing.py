@@ -1,8 +1,8 @@
-"""Bringing a copy from one generation to another: a warm one is never opened, so it is as it was restored.
+"""Updating a warm copy from one generation to another. It is never opened, so it is still as it was restored.
 
-What is new is fetched and verified beside the copy first, so that a store that goes away leaves it as it was. Then
-the copy loses its name, is changed in place, and gets its name back: a process that is killed meanwhile leaves none,
-and the next restore removes what is left.
+New blocks are first fetched and verified beside the copy, so a store that fails leaves the copy as it was. Then the
+copy is renamed, changed in place, and renamed back: a process killed in between leaves no copy, and the next restore
+removes the remains.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tables.paths import synced
 
 
 def present(before: Manifest, manifest: Manifest) -> set[Place]:
-    """Which places of a generation have what they had in another one: the same block of the file of the same name."""
+    """The places of a generation that are unchanged from `before`: same file name, same offset, same block."""
     was = {(name, offset): sha256 for name, offset, sha256 in _blocks(before)}
     numbers = {file.name: number for number, file in enumerate(manifest.files)}
     return {
@@ -40,7 +40,7 @@ def _blocks(manifest: Manifest) -> list[tuple[str, int, str]]:
 def refreshed(
     store: Store, packs: str, before: Manifest, manifest: Manifest, folder: Path, progress: Progress
 ) -> None:
-    """Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises."""
+    """Update `folder`. Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises."""
     news = folder.with_name(folder.name + NEWS_SUFFIX)
     draft = folder.with_name(folder.name + DRAFT_SUFFIX)
     stays = present(before, manifest)

@@ -1,7 +1,7 @@
-"""A restored shard takes the place of what is on the disk, which no other process can open meanwhile.
+"""Replacing a shard on the disk by a restored one, under the owner's lock, so no other process can open it.
 
-On a shared data directory another worker may have opened, or begun, the shard since it was looked at: a worker that
-was paused does not know that its partition has gone.
+In a shared data directory another worker may have opened or created the shard after it was inspected: a worker that
+was paused does not know that it lost its partition.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tables.reached import CATALOG
 
 log = logging.getLogger(__name__)
 
-#: How what lies aside is named, behind its partition.
+#: The suffix of a shard that is set aside, after its partition.
 FORMER: Final = ".former"
-#: The position of what another process has open: it is as near as any.
+#: The position of a shard that another process has open: higher than any real one, so a checkpoint does not win.
 IN_USE: Final = 1 << 62
 
 
 def position_of(folder: Path) -> int | None:
-    """The position of the shard that is in a folder; None where none is, `IN_USE` where it cannot be opened."""
+    """The position of the shard in a folder; None if there is none, `IN_USE` if it cannot be opened."""
     if not (folder / CATALOG).exists():
         return None
     try:
@@ -43,7 +43,7 @@ def position_of(folder: Path) -> int | None:
 
 
 def take_up(aside: Path, place: Path) -> None:
-    """What was set aside by a process that was killed comes back, or goes where there is something in its place."""
+    """Move back a shard that a killed process had set aside; if its place is taken, remove it."""
     if aside.exists():
         if not place.exists():
             aside.rename(place)
@@ -51,10 +51,10 @@ def take_up(aside: Path, place: Path) -> None:
 
 
 def replace_shard(partition: int, restored: Path, place: Path, aside: Path, *, position: int | None) -> None:
-    """Put a restored folder in the place of what is there, if anything is; `aside` is where that lies for a moment.
+    """Move a restored folder to `place`; an existing shard is moved to `aside` for a moment, then removed.
 
-    Raises `ShardLocked`, and changes nothing, where another process has the shard open, or where it has not the
-    `position` (None: there was none) that it was replaced for; OSError.
+    Raises `ShardLocked`, and changes nothing, if another process has the shard open or it is not at `position` (None:
+    there was no shard) any more; OSError.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     with owner_lock(place, partition) if place.exists() else contextlib.nullcontext():

@@ -1,4 +1,4 @@
-"""Restoring a checkpoint: packs are fetched a few at a time, each block is verified and written to its place."""
+"""Restoring a checkpoint: fetch packs a few at a time, verify each block and write it to its place."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from tables.checkpoints.manifest import Block, Manifest
 from tables.checkpoints.store import Store
 from tables.paths import synced
 
-#: Gaps of dead bytes up to so many are fetched with what lies around them.
+#: Unneeded bytes between two blocks are fetched with them, up to this many.
 GAP_BYTES: Final = 1024 * 1024
-#: So much is fetched with one request at most, and so many at once.
+#: The most bytes of one request, and the most requests at a time.
 FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCHES: Final = 4
 DRAFT_SUFFIX: Final = ".restoring"
-#: Beside a copy that is brought to another generation: what is new in it.
+#: The folder of new blocks, beside a copy that is updated to another generation.
 NEWS_SUFFIX: Final = ".news"
 
 Progress = Callable[[int, int], None]
 
 
 class Place(NamedTuple):
-    """Where a block belongs: the number of its file in the manifest, and its offset there."""
+    """The place of a block: the number of its file in the manifest, and the offset in it."""
 
     file: int
     offset: int
 
 
 class Fetch(NamedTuple):
-    """A range of one pack, and what in it belongs where."""
+    """A range of one pack, its blocks, and the places of each."""
 
     pack: int
     start: int
@@ -44,7 +44,7 @@ class Fetch(NamedTuple):
 
 
 def fetches(manifest: Manifest, present: Set[Place] = frozenset()) -> Iterator[Fetch]:
-    """What has to be fetched for all files, in as few requests as it takes; nothing for what is `present`."""
+    """The requests for all files' blocks, as few as possible. Places in `present` need none."""
     places: dict[Block, list[Place]] = {}
     for number, file in enumerate(manifest.files):
         offset = 0
@@ -73,7 +73,7 @@ def _fetch(group: list[Block], places: dict[Block, list[Place]]) -> Fetch:
 
 
 def restored(store: Store, packs: str, manifest: Manifest, folder: Path, progress: Progress) -> None:
-    """All files of a manifest in `folder`, or no folder. `packs` is the store's folder of them.
+    """Restore all files of a manifest into `folder`, or leave no folder. `packs` is the packs' folder in the store.
 
     Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises.
     """
@@ -101,7 +101,7 @@ def remove(draft: Path) -> None:
 def fill(
     store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress, present: Set[Place] = frozenset()
 ) -> None:
-    """Fetch all that is not `present` into the files of a draft, in which that is left out."""
+    """Fetch the blocks whose places are not in `present` into the files of a draft; the other places stay empty."""
     files = [draft / file.name for file in manifest.files]
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def fill(
 
 
 def sync_all(folder: Path, files: Iterable[Path]) -> None:
-    """These files below a folder stay after a power cut, and their names."""
+    """Sync these files and their folders up to `folder`, so they survive a power failure."""
     files = list(files)
     folders = {parent for path in files for parent in path.parents if parent.is_relative_to(folder)}
     for path in [*files, *sorted(folders | {folder})]:
@@ -138,7 +138,7 @@ def sync_all(folder: Path, files: Iterable[Path]) -> None:
 
 
 def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[Path]) -> int:
-    """Fetch, verify and write. The bytes that were written."""
+    """Fetch, verify and write blocks; return the bytes written."""
     pack = manifest.packs[fetch.pack]
     content = store.read_range(f"{packs}/{pack.name}", fetch.start, fetch.end)
     written = 0
@@ -156,7 +156,7 @@ def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: 
 
 
 class Damage(NamedTuple):
-    """A block that is missing or not what it was: of which file, at which of its bytes, in which pack."""
+    """A block that is missing or changed: its file, the offset there, and its pack."""
 
     file: str
     offset: int
@@ -165,7 +165,7 @@ class Damage(NamedTuple):
 
 
 def verified(store: Store, packs: str, manifest: Manifest, progress: Progress) -> list[Damage]:
-    """What of a manifest's files cannot be restored, in the order of its packs. Raises `StoreUnavailable`."""
+    """The blocks of a manifest that cannot be restored, in the order of its packs. Raises `StoreUnavailable`."""
     found: list[Damage] = []
     done, whole = 0, manifest.whole
     progress(done, whole)
@@ -183,7 +183,7 @@ def verified(store: Store, packs: str, manifest: Manifest, progress: Progress) -
 
 
 def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | None:
-    """Why a block is not what it was, None where it is."""
+    """The reason why a block is damaged, or None."""
     if content is None:
         return "its pack is not there"
     found = content[block.offset - fetch.start :][: block.length]
@@ -195,7 +195,7 @@ def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | 
 
 
 def write(path: Path, content: memoryview, offset: int) -> None:
-    """Not one descriptor a file for as long as a restore lasts: a worker has not so many."""
+    """Write at an offset. It opens the file each time: a restore would need too many descriptors otherwise."""
     with path.open("r+b", buffering=0) as file:
         while content:
             written = os.pwrite(file.fileno(), content, offset)

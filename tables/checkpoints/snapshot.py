@@ -1,4 +1,4 @@
-"""What a checkpoint is made of: a partition's files as they are at one moment, and the facts about them."""
+"""The source of a checkpoint: a partition's files at one moment, and facts about them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-#: The version of what is written. A worker takes none that is newer than its own.
+#: The version of the checkpoint format. A worker uses no checkpoint of a newer version.
 FORMAT: Final = 1
-#: Files are cut into blocks of so many bytes; DuckDB's are as large.
+#: The size of a block in bytes, the same as DuckDB's.
 BLOCK_BYTES: Final = 256 * 1024
 #: A DuckDB file has three headers of 4 KiB each before its first block.
 DUCKDB_HEADER_BYTES: Final = 3 * 4096
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Up to where a log is in the files: `offset` is the next record that is not in them."""
+    """How much of a log is in the files: `offset` is that of the first record not in them."""
 
     topic_id: str
     offset: int
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be known of a checkpoint before it is used.
+    """Facts that are needed before a checkpoint is used.
 
     `at` is the wall clock in milliseconds, `epoch` the consumer group's generation in which its worker owns the
-    partition: who comes with a lower one than the newest checkpoint's is fenced. `positions` has one for each log:
-    `long-term` and each changelog. `in_pages`: bytes of what was forgotten may lie in its files, which are
-    not rewritten yet. `windows` is the number of changes that its windows' rows have at least, 0 where there are
-    none in it.
+    partition: a worker with a lower epoch than the newest checkpoint's is fenced. `positions` has one for each log:
+    `long-term` and each changelog. `in_pages`: its files may still hold forgotten bytes, because they are not
+    rewritten yet. `windows` is the least number of changes that its windows' rows include, 0 if it has no windows.
     """
 
     format: int = FORMAT
@@ -48,8 +47,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 class SnapshotFile(NamedTuple):
     """A file of a partition. The first `length` bytes of `path` do not change while a checkpoint is taken.
 
-    `name` is the file's own below the restored folder, as `shard/catalog.duckdb` or `windows/000012.sst`. A `sealed`
-    one never changes under its name; its time of modification does where bytes of it were overwritten (forgetting).
+    `name` is its path below the restored folder, such as `shard/catalog.duckdb` or `windows/000012.sst`. A `sealed`
+    file changes only by overwriting forgotten bytes, which changes its modification time.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Snapshot(NamedTuple):
 
 
 def spans(name: str, length: int) -> Iterator[tuple[int, int]]:
-    """The blocks of a file: (offset, bytes) of each. Those of a DuckDB file are DuckDB's own."""
+    """The offset and length of each block of a file. A DuckDB file is cut into DuckDB's own blocks."""
     offset = 0
     if name.endswith(".duckdb"):
         offset = min(length, DUCKDB_HEADER_BYTES)

@@ -1,8 +1,8 @@
-"""An object store, by its URL: what checkpoints need of it, with its errors translated.
+"""An object store by its URL: the operations that checkpoints need, with errors translated.
 
-Credentials, region and endpoint come from the environment that its own tools read (`AWS_ACCESS_KEY_ID`,
-`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, …). What a store answers may hold
-signatures and keys: nothing but its codes is passed on.
+Credentials, region and endpoint come from the variables that the store's own tools read (`AWS_ACCESS_KEY_ID`,
+`AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, …). A store's responses may
+contain signatures and keys, so only their codes are passed on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MISSING: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _REFUSED: Final = frozenset({"401", "403"})
 _FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CLOSED_DISK: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-#: How obstore's texts say which code an answer had, and what a range behind the end of an object is.
+#: Codes in obstore's error texts; the last pattern means a range past the end of an object.
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
@@ -39,7 +39,7 @@ _NO_RANGE: Final = re.compile(r"status code: 416|InvalidRange")
 
 
 class Patience(NamedTuple):
-    """How long to wait for a store: seconds for one answer, and how often and how long to ask again."""
+    """Timeouts of a store: seconds for one response, the number of retries, and seconds for all retries."""
 
     answer: float = 60.0
     retries: int = 4
@@ -50,7 +50,7 @@ PATIENCE: Final = Patience()
 
 
 class StoredObject(NamedTuple):
-    """`modified` in seconds, by the store's clock."""
+    """An object's name, bytes, and time of modification: seconds by the store's clock."""
 
     name: str
     length: int
@@ -58,10 +58,10 @@ class StoredObject(NamedTuple):
 
 
 class Store:
-    """One store. Thread-safe and blocking; all methods raise `StoreUnavailable` and what stands below it."""
+    """One store. Thread-safe and blocking; all methods raise `StoreUnavailable` and its subclasses."""
 
     def __init__(self, url: str, patience: Patience = PATIENCE) -> None:
-        """Sends no request. Raises `StoreUnavailable` where the environment is not enough for a client."""
+        """Sends no request. Raises `StoreUnavailable` if the environment lacks settings for a client."""
         parts = urlsplit(url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self.folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
@@ -89,7 +89,7 @@ class Store:
             )
 
     def create(self, name: str, content: Content) -> bool:
-        """Put what is not there yet; False where it is. On a `file://` store it stays after a power cut."""
+        """Put an object; False if it exists. In a `file://` store it then survives a power failure."""
         with self._translated("be written to"):
             try:
                 self._store.put(name, content, mode="create", use_multipart=False)
@@ -99,13 +99,13 @@ class Store:
             return True
 
     def replace(self, name: str, content: Content) -> None:
-        """Put it, whether it is there or not."""
+        """Put an object, whether it exists or not."""
         with self._translated("be written to"):
             self._store.put(name, content, use_multipart=False)
             self._sync(name)
 
     def read(self, name: str) -> bytes | None:
-        """All of it; None where it is not there."""
+        """The content of an object; None if it does not exist."""
         with self._translated("be read"):
             try:
                 return self._store.get(name).bytes().to_bytes()
@@ -115,7 +115,7 @@ class Store:
                 return None
 
     def read_range(self, name: str, start: int, end: int) -> memoryview | None:
-        """The bytes from `start` up to `end`, fewer where it is shorter; None where it is not there."""
+        """The bytes from `start` up to `end`, fewer if the object is shorter; None if it does not exist."""
         with self._translated("be read"):
             try:
                 return memoryview(self._store.get_range(name, start=start, end=end))
@@ -129,7 +129,7 @@ class Store:
                 return memoryview(b"")
 
     def listed(self, folder: str) -> list[StoredObject]:
-        """All objects below a folder, by name. None that is being written."""
+        """All objects below a folder, ordered by name, without those that are being written."""
         with self._translated("be listed"):
             return sorted(
                 StoredObject(found["path"], found["size"], found["last_modified"].timestamp())
@@ -138,12 +138,12 @@ class Store:
             )
 
     def folders(self) -> list[str]:
-        """The names right below the URL under which there are objects."""
+        """The names of the folders directly below the URL."""
         with self._translated("be listed"):
             return sorted(obstore.list_with_delimiter(self._store)["common_prefixes"])
 
     def remove(self, name: str) -> None:
-        """Also where it is not there."""
+        """Remove an object, if it exists."""
         with self._translated("be written to"):
             try:
                 self._store.delete(name)
@@ -152,7 +152,7 @@ class Store:
                     raise
 
     def remove_drafts(self, folder: str, modified_before: float) -> None:
-        """Remove what a writer that was killed has left of an object. Only `file://` stores have such files."""
+        """Remove partial objects of killed writers. Only `file://` stores have such files."""
         if self.folder is None:
             return
         with self._translated("be written to"):
@@ -167,7 +167,7 @@ class Store:
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
-        """The causes are left out: their texts hold what the store answered."""
+        """Translate errors, without their causes: these contain the store's responses."""
         failed: StoreUnavailable | None = None
         try:
             yield
@@ -210,7 +210,7 @@ def _os_error(exc: Exception, text: str) -> int | None:
 
 
 def _plain_http_on_loopback(scheme: str) -> bool:
-    """Whether the environment names an endpoint on this machine, without TLS. Any other needs `AWS_ALLOW_HTTP`."""
+    """True if the environment names a local endpoint without TLS. Other such endpoints need `AWS_ALLOW_HTTP`."""
     name = {"s3": "AWS_ENDPOINT_URL", "az": "AZURE_STORAGE_ENDPOINT"}.get(scheme, "")
     endpoint = urlsplit(os.environ.get(name) or os.environ.get("AWS_ENDPOINT", "") if name else "")
     if endpoint.scheme != "http":

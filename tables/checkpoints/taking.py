@@ -1,4 +1,4 @@
-"""Taking a checkpoint: which blocks travel, and the packs that they travel in."""
+"""Taking a checkpoint: the choice of blocks to upload, and the packs that carry them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from schemas.errors import SnapshotChanged
 from tables.checkpoints.manifest import Block, File, Manifest, Pack, checksum_of
 from tables.checkpoints.snapshot import Snapshot, SnapshotFile, spans
 
-#: A pack is put as soon as it has so many bytes. Two are on their way at most while a third is filled.
+#: A pack is uploaded once it has so many bytes. At most two are being uploaded while a third is filled.
 PACK_BYTES: Final = 16 * 1024 * 1024
 UPLOADS: Final = 2
 
 
 class Seen(NamedTuple):
-    """What a sealed file was like when it was last read."""
+    """A sealed file's length and modification time (ns) when it was last read."""
 
     length: int
     modified: int
 
 
 class Stopped(Exception):
-    """The caller wants no checkpoint any more."""
+    """The caller has stopped the take."""
 
 
 class Packing:
-    """The packs of one generation: those of the one before it that are used on, and new ones."""
+    """The packs of one generation: those reused from the previous generation, and new ones."""
 
     def __init__(
         self, base: Manifest | None, usable: Mapping[str, int], put: Callable[[str, bytearray], int]
     ) -> None:
-        """`usable` has the lengths of the packs that blocks may stay in. `put` says how many bytes it has sent."""
+        """`usable` has the lengths of the packs that blocks may stay in. `put` returns how many bytes it sent."""
         self._put = put
         self._packs: list[Pack] = list(base.packs) if base else []
         self._known: dict[str, Block] = {
@@ -57,11 +57,11 @@ class Packing:
         self._uploader.shutdown(wait=True, cancel_futures=True)
 
     def kept(self, sha256: str) -> Block | None:
-        """Where a block lies already."""
+        """The block with this checksum that is already in a pack, or None."""
         return self._known.get(sha256) or self._new.get(sha256)
 
     def add(self, sha256: str, content: memoryview) -> Block:
-        """Put a block where there is none of its checksum."""
+        """Add a block to a new pack, unless a pack already has it."""
         if (block := self.kept(sha256)) is not None:
             return block
         block = Block(sha256, len(self._packs), len(self._filling), len(content))
@@ -72,7 +72,7 @@ class Packing:
         return block
 
     def finish(self) -> list[Pack]:
-        """Wait until all packs are on the store. Raises what the uploads raised."""
+        """Wait until all packs are in the store. Raises what the uploads raised."""
         if self._filling:
             self._send()
         self._settle(0)
@@ -91,7 +91,8 @@ class Packing:
 
 
 def packed(snapshot: Snapshot, packing: Packing, unread: Mapping[str, File], stop: Callable[[], bool]) -> list[File]:
-    """The files of a snapshot, block by block. Those in `unread` are as they were, and are not read again.
+    """Pack the files of a snapshot, block by block. Files in `unread` have not changed: of these, only
+    blocks in no usable pack are read.
 
     Raises `SnapshotChanged`, `Stopped`, and what the uploads raise.
     """
@@ -125,7 +126,7 @@ def _packed_file(
 
 
 def published(draft: Manifest, files: Iterable[File], packs: list[Pack]) -> Manifest:
-    """The manifest of these files, with the packs that they use. It notes since when bytes of these are dead."""
+    """The manifest of these files, with the packs that they use and `dead_since` of each."""
     files = tuple(files)
     live: dict[int, dict[int, int]] = {}
     for file in files:
@@ -150,7 +151,7 @@ def published(draft: Manifest, files: Iterable[File], packs: list[Pack]) -> Mani
 
 
 def seen(file: SnapshotFile) -> Seen | None:
-    """None where the file may change under its name."""
+    """The state of a sealed file; None if it is not sealed or cannot be read."""
     if not file.sealed:
         return None
     with suppress(OSError):

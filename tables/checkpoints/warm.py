@@ -1,8 +1,7 @@
-"""Warm copies: what a worker keeps of other workers' partitions on its disk, each from a newest checkpoint.
+"""Warm copies: other workers' partitions on this worker's disk, each restored from the newest checkpoint.
 
-Below a folder, `<p>/manifest-<generation>` says what `<p>/files` is. While the files are brought to a newer
-generation there is no manifest: a worker that is killed meanwhile has no copy, and fetches one. What is removed goes
-under another name first.
+Below a folder, `<p>/manifest-<generation>` describes `<p>/files`. While the files are updated to a newer generation
+there is no manifest: a worker killed meanwhile has no copy, and fetches one. A copy is renamed before it is removed.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ class WarmCopy(NamedTuple):
 
 
 class WarmCopies:
-    """Blocking; calls about one partition are the caller's to put in a row."""
+    """Blocking. The caller serialises the calls for one partition."""
 
     def __init__(self, folder: Path, store: Checkpoints) -> None:
         self._folder, self._store = folder, store
 
     def clean(self) -> None:
-        """Remove what was being made, or removed, when a worker was killed."""
+        """Remove the partial copies that a killed worker left."""
         for suffix in (_NEXT, _GONE, FORMER):
             for left in self._folder.glob(f"*{suffix}"):
                 shutil.rmtree(left, ignore_errors=True)
 
     def all(self) -> dict[int, WarmCopy]:
-        """By partition. A copy that is not whole is none."""
+        """The copies by partition, without incomplete ones."""
         if not self._folder.exists():
             return {}
         partitions = [int(one.name) for one in self._folder.iterdir() if one.name.isdecimal()]
@@ -56,9 +55,9 @@ class WarmCopies:
         return {partition: copy for partition, copy in found if copy is not None}
 
     def refresh(self, partition: int, former: WarmCopy | None, progress: Progress) -> WarmCopy | None:
-        """The newest generation as a copy; the former one where there is no newer, None where there is none at all.
+        """Return a copy of the newest generation; `former` if there is no newer one, None if there is none at all.
 
-        Raises as `Checkpoints.refresh`, and what `progress` raises; the former one stays then, where its files do.
+        Raises as `Checkpoints.refresh`, and what `progress` raises; the former copy stays then, if its files do.
         """
         newest = self._store.newest(partition)
         if newest is None or (former is not None and newest.generation <= former.manifest.generation):
@@ -92,7 +91,7 @@ class WarmCopies:
         return WarmCopy(newest, place)
 
     def drop(self, partition: int) -> None:
-        """There is none of this partition any more."""
+        """Remove the copy of a partition, if there is one."""
         place, gone = self._folder / str(partition), self._folder / f"{partition}{_GONE}"
         shutil.rmtree(gone, ignore_errors=True)
         if place.exists():
@@ -100,10 +99,10 @@ class WarmCopies:
             shutil.rmtree(gone, ignore_errors=True)
 
     def move(self, copy: WarmCopy, part: str, place: Path, *, position: int | None) -> None:
-        """Put one of its folders ("shard") in the place of what is there, if anything is; the rest of it goes.
+        """Move one folder of a copy ("shard") to `place`, replacing any shard there, and drop the rest of the copy.
 
-        A worker that is killed meanwhile has one of the two, and what was there where it has both. Raises
-        `ShardLocked` where that is not at `position` (any more), or in use: the copy stays then.
+        A worker that is killed in between keeps the old shard or has the new one. Raises `ShardLocked` if the shard
+        at `place` is in use or not at `position` any more; the copy stays then.
         """
         partition = copy.manifest.facts.partition
         aside = self._folder / f"{partition}{FORMER}"

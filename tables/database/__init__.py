@@ -1,1 +1,1 @@
-"""DuckDB files: opened, migrated, inspected."""
+"""DuckDB files: opening, migration, inspection."""

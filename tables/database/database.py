@@ -1,6 +1,6 @@
-"""DuckDB databases: each works with one thread, and with no more memory than it is given.
+"""DuckDB databases: each works with one thread, and within the memory that it is given.
 
-Without a limit an instance takes up to 80 % of the machine's memory, each of them, for pages that it has read once.
+Without a limit each instance takes up to 80 % of the machine's memory, for pages that it has read once.
 """
 
 from __future__ import annotations
@@ -14,32 +14,33 @@ from typing import Any, Final
 import duckdb
 import numpy.ma  # noqa: F401 (DuckDB loads it with the first NULL that it hands over as numpy's)
 
-# Two shards' threads may be the first at one moment, and `numpy.ma` then calls itself until the stack ends: numpy
-# loads such parts when they are asked for (`numpy.__getattr__`), and nothing locks the moment before they are there.
+# `numpy.ma` is imported above because two shards' threads may need it at the same moment: numpy loads such parts on
+# demand (`numpy.__getattr__`) without a lock, and `numpy.ma` would then call itself until the stack overflows.
 
-#: Memory limit of a database that is read, compared or assembled, and then closed: bytes.
+#: Memory limit of a database that is read, compared or assembled, and then closed (bytes).
 BRIEFLY: Final = 512 << 20
 
-#: Memory limit of a shard's catalog without a worker that divides memory among shards, as in a command: bytes.
+#: Memory limit of a shard's catalog in a command, where no worker divides memory among shards (bytes).
 ALONE: Final = 1 << 30
 
 
 def connect(
     path: Path | None = None, *, memory: int = BRIEFLY, read_only: bool = False, **options: str | bool
 ) -> duckdb.DuckDBPyConnection:
-    """The database at `path`, or one in memory, which works with `memory` bytes.
+    """Open the database at `path`, or one in memory, limited to `memory` bytes.
 
-    What needs more goes to the disk, to `path`.tmp. One in memory has no such place unless `temp_directory` names it.
+    Beyond that it uses the disk, at `path`.tmp. A database in memory has no such place unless `temp_directory` names
+    it.
     """
     if path is None:
-        options = {"temp_directory": "", **options}  # else it would be where the process was started
+        options = {"temp_directory": "", **options}  # else it would be in the working directory
     place = ":memory:" if path is None else str(path)
     config: dict[str, Any] = {"threads": 1, "memory_limit": _size(memory), **options}
     return duckdb.connect(place, read_only=read_only, config=config)
 
 
 def limit_memory(db: duckdb.DuckDBPyConnection, memory: int) -> None:
-    """Work with so many bytes from now on."""
+    """Limit the database to this many bytes from now on."""
     db.execute(f"SET memory_limit = '{_size(memory)}'")
 
 
@@ -48,7 +49,7 @@ def _size(memory: int) -> str:
 
 
 class Interruption:
-    """Ends a database's running statement from another thread. Call `check` before the next statement."""
+    """Interrupts a database's running statement from another thread. Call `check` before the next statement."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,16 +65,16 @@ class Interruption:
             self.check()
             yield
         finally:
-            with self._lock:  # the caller closes `db` afterwards, when `call` cannot reach it any more
+            with self._lock:  # the caller closes `db` afterwards, when `call` cannot reach it
                 self._db = None
 
     def check(self) -> None:
-        """Raises `duckdb.InterruptException` once `call` was called."""
+        """Raises `duckdb.InterruptException` after `call`."""
         if self._called:
             raise duckdb.InterruptException("it was given up")
 
     def call(self) -> None:
-        """Repeat it until the work has ended: a call between two statements may interrupt neither."""
+        """Repeat the call until the work has ended: between two statements there is nothing to interrupt."""
         with self._lock:
             self._called = True
             if self._db is not None:

@@ -1,4 +1,4 @@
-"""What a shard's catalog says of itself: read for a moment, and neither migrated nor mended."""
+"""Inspection of a shard's catalog: opened for a moment, and neither migrated nor mended."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _HOLDER = re.compile(r"\(PID (\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The model and dimension of a shard's vectors; None and 0 where it holds none yet."""
+    """The model and dimension of a shard's vectors; None and 0 if it has none yet."""
 
     model: str | None
     dimension: int
 
 
 def catalogs(data_dir: Path) -> dict[int, Path]:
-    """The catalogs in a data directory, by partition."""
+    """Return the catalogs in a data directory, by partition."""
     found = (data_dir / "shards").glob("*/catalog.duckdb")
     return {int(path.parent.name): path for path in sorted(found) if path.parent.name.isdecimal()}
 
@@ -34,15 +34,15 @@ def catalogs(data_dir: Path) -> dict[int, Path]:
 def inspect_catalog(partition: int, path: Path) -> Inspection:
     """Open a catalog for reading, and close it again.
 
-    Raises `ShardLocked` where another process has it, `DataDirError` where it cannot be written to, `ShardError`
-    where it cannot be used.
+    Raises `ShardLocked` if another process has it, `DataDirError` if it cannot be written to, `ShardError` if it
+    cannot be used.
     """
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise DataDirError(path, "permission denied")
     try:
         with connect(path, read_only=True) as db:
             return _read(partition, db)
-    except duckdb.ConnectionException as exc:  # this very process has it
+    except duckdb.ConnectionException as exc:  # this process has it open
         raise ShardLocked(partition, f"{path} is open in this process ({os.getpid()})") from exc
     except duckdb.IOException as exc:
         if "could not set lock" in str(exc).lower():
@@ -54,7 +54,7 @@ def inspect_catalog(partition: int, path: Path) -> Inspection:
 
 
 def position(partition: int, path: Path) -> int:
-    """The offset in the log up to which the events are in the catalog; raises as `inspect_catalog` does."""
+    """Return the log offset up to which events are in the catalog. Raises as `inspect_catalog` does."""
     if inspect_catalog(partition, path).model is None:
         return 0
     with connect(path, read_only=True) as db:
@@ -62,7 +62,7 @@ def position(partition: int, path: Path) -> int:
 
 
 def users(data_dir: Path, of_each: int = 20) -> list[tuple[str, int]]:
-    """Some users of each shard that can be read now, with the shard's number."""
+    """Return some users of each shard that can be read now, with its partition."""
     found: list[tuple[str, int]] = []
     for partition, path in catalogs(data_dir).items():
         try:
@@ -71,7 +71,7 @@ def users(data_dir: Path, of_each: int = 20) -> list[tuple[str, int]]:
             with connect(path, read_only=True) as db:
                 rows = db.execute("SELECT DISTINCT user_id FROM memories LIMIT ?", [of_each]).fetchall()
         except (ShardError, DataDirError):
-            continue  # another process has it, or doctor says what is wrong with it
+            continue  # another process has it, or doctor reports the fault
         found += [(user_id, partition) for (user_id,) in rows]
     return found
 

@@ -1,4 +1,4 @@
-"""Numbered migrations of a shard's schema, each in a transaction of its own: `sql/m001_….sql` and on."""
+"""Numbered migrations of a shard's schema, each in its own transaction: `sql/m001_….sql` and following."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def statement(name: str) -> str:
 
 
 def available() -> list[tuple[int, str]]:
-    """Number and name of every migration, in order."""
+    """Return number and name of every migration, in order."""
     names = sorted(path.stem for path in SQL.glob("m[0-9][0-9][0-9]_*.sql"))
     return [(int(name[1:4]), name) for name in names]
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, partition: int) -> None:
-    """Bring the schema up to date. Raises `ShardError` when the file comes from a newer Siltstone."""
+    """Bring the schema up to date. Raises `ShardError` if the file comes from a newer Siltstone."""
     connection.execute("CREATE TABLE IF NOT EXISTS migrations (number INTEGER, name VARCHAR)")
     row = connection.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchone()
     assert row is not None

@@ -1,6 +1,6 @@
-"""Statements of one connection, each parsed once.
+"""Prepared statements of one connection, each parsed once.
 
-DuckDB parses a text again whenever it executes it, which is a third of what a statement over a few rows costs.
+DuckDB otherwise parses a text at every execution, which is a third of the cost of a statement over a few rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import duckdb
 
 
 class Parsed(dict[str, duckdb.Statement]):
-    """Statements by their texts. Every text stays, so parameters hold what changes from call to call.
+    """Statements by their texts. Every text stays, so pass changing values as parameters.
 
     parsed = Parsed(db)
     db.execute(parsed["SELECT seq FROM memories WHERE seq > ?"], [7])

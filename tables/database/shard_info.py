@@ -1,6 +1,6 @@
-"""What a shard says of itself: the table `shard_info` of its catalog, a text under each key.
+"""Shard info: the table `shard_info` of a catalog, one text for each key.
 
-It is read and written here only. Each key's type is its field's.
+Only this module reads and writes it. Each key's type is its field's.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 
 from tables.database.parsed import Parsed
 
-#: A list in place of a statement for each set of keys: one text, parsed once. An INSERT that replaces takes twice as
-#: long, and every batch of events writes here.
+#: Lists, so that one text, parsed once, serves each set of keys. An INSERT that replaces takes twice as long, and
+#: every batch of events writes here.
 _UPDATE: Final = (
     "UPDATE shard_info SET value = list_extract($values, list_position($keys, key)) WHERE list_contains($keys, key)"
 )
-#: For keys that are written for the first time.
+#: For keys without a row.
 _INSERT: Final = "INSERT OR IGNORE INTO shard_info SELECT unnest($keys), unnest($values)"
 
 #: Tables whose old rows are dropped.
@@ -28,41 +28,41 @@ AgedTable = Literal["transitions", "history", "ratings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardInfo:
-    """The keys and what their texts mean. None: there is no such row, or it stays as it is."""
+    """The keys and their values. None: there is no such row, or, when written, it stays as it is."""
 
     #: Which shard this is.
     identity: uuid.UUID | None = None
-    #: Who made its vectors, float32[dimension].
+    #: The model of its vectors, float32[dimension].
     model: str | None = None
     dimension: int | None = None
-    #: Whose vectors are being made to take their place.
+    #: The model that is to replace it, with vectors being made.
     next_model: str | None = None
     next_dimension: int | None = None
-    #: The number in the name of the file that holds the vectors, and of that which holds the next model's.
+    #: The number in the name of the vectors' file, and of the next model's.
     vectors_file: int | None = None
     next_vectors_file: int | None = None
-    #: The number of the next new row.
+    #: The `seq` of the next new row.
     next_seq: int | None = None
-    #: The offset in the log up to which the events are in.
+    #: The log offset up to which events are applied.
     position: int | None = None
-    #: How often the memories were changed.
+    #: Count of changes to memories.
     changes: int | None = None
-    #: Generations of the file of vectors that fits, and of the one before it.
+    #: Generations of the index's manifests that fit the catalog: the newest, and the one before it.
     index: int | None = None
     index_before: int | None = None
     #: The generation to which the search rows belong.
     search_rows: int | None = None
     #: The settings by which states were computed last: active, cold, fresh days, half-life.
     lifecycle: str | None = None
-    #: Whether pages or log may hold what was forgotten.
+    #: Whether pages or the write-ahead log may contain forgotten data.
     to_erase: bool | None = None
-    #: Epoch ms before which rows of the table were dropped.
+    #: Epoch ms before which the table's rows were dropped.
     transitions_from: int | None = None
     history_from: int | None = None
     ratings_from: int | None = None
 
     def whole_from(self, table: str) -> int:
-        """The moment (epoch ms) from which on the table has all its rows; 0 where none were dropped."""
+        """Return the time (epoch ms) from which the table has all its rows; 0 if none were dropped."""
         moments = {"transitions": self.transitions_from, "history": self.history_from, "ratings": self.ratings_from}
         return moments.get(table) or 0
 
@@ -72,7 +72,7 @@ _KEYS: Final = tuple(field.name for field in fields(ShardInfo))
 
 
 def whole_from(table: AgedTable, moment: int) -> ShardInfo:
-    """To be written: rows of the table before this moment (epoch ms) were dropped."""
+    """Return the info to write: the table's rows before this time (epoch ms) were dropped."""
     match table:
         case "transitions":
             return ShardInfo(transitions_from=moment)
@@ -83,32 +83,32 @@ def whole_from(table: AgedTable, moment: int) -> ShardInfo:
 
 
 def read_info(db: duckdb.DuckDBPyConnection, schema: str = "main") -> ShardInfo:
-    """What is there, in the connection's own catalog or in one that is attached to it. Other keys are passed over."""
+    """Return the info of the connection's own catalog, or of one attached to it. Unknown keys are ignored."""
     rows = db.execute(f"SELECT key, value FROM {schema}.shard_info").fetchall()
     return _decode(msgspec.json.encode(dict(rows)))
 
 
 def drop_info(db: duckdb.DuckDBPyConnection, *keys: str, schema: str = "main") -> None:
-    """Have no rows for these."""
+    """Delete the rows of these keys."""
     assert set(keys) <= set(_KEYS), keys
     db.execute(f"DELETE FROM {schema}.shard_info WHERE list_contains(?, key)", [list(keys)])
 
 
 class InfoTable:
-    """The table `shard_info` of a catalog. Its changes belong to the catalog's transactions."""
+    """The table `shard_info` of a catalog. Changes are part of the catalog's transactions."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
         self.connect(db)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db, self._parsed = db, Parsed(db)
 
     def read(self) -> ShardInfo:
         return read_info(self._db)
 
     def write(self, info: ShardInfo) -> None:
-        """Have what is not None in `info`; the rest stays."""
+        """Write the fields that are not None; the rest stays."""
         said = {key: _text(value) for key in _KEYS if (value := getattr(info, key)) is not None}
         given = {"keys": list(said), "values": list(said.values())}
         ((written,),) = self._db.execute(self._parsed[_UPDATE], given).fetchall()

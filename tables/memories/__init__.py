@@ -1,1 +1,1 @@
-"""One partition's long-term memory: what a batch of events changes in it, and what is forgotten."""
+"""Shards: one partition's long-term memories, and how a batch of events changes them."""

@@ -1,4 +1,4 @@
-"""What a batch of events changes, worked out one event after the other before anything is written."""
+"""Batch: computes what a batch of events changes, one event after the other, before anything is written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from tables.search.search_rows import Living
 from tables.vectors.index import Vectors, cell_of
 from tables.vectors.segmented import SegmentedIndex
 
-#: Kinds of memories that no near-copy goes into.
+#: Kinds of memories into which no near-copy is merged.
 _NO_TWINS = (overflow.KIND, items.KIND)
 
 _parts = attrgetter(*Parts.__slots__)
@@ -53,7 +53,7 @@ _parts = attrgetter(*Parts.__slots__)
 
 @dataclass(slots=True)
 class Applied:
-    """What events came to, those of them that were not in before, and the memories that are new."""
+    """The effects of events as counts, the events that were not applied before, and the new memories."""
 
     new: int = 0
     merged: int = 0
@@ -84,9 +84,10 @@ class Applied:
 
 
 def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
-    """The first events that one batch can hold: what gives a memory another vector has a batch of its own.
+    """Return the leading events that fit into one batch. An event that gives a memory another vector is alone.
 
-    Near-copies of the texts after it can be looked for only when it is in. Events of one id, two users', are apart.
+    Near-copies of later texts can be found only after it is committed. Two users' events with the same id are in
+    different batches.
     """
     ids = {event.event_id for event in events}
     if len(ids) == len(events) and not any(isinstance(event, Restore | Edit) for event in events):
@@ -105,8 +106,8 @@ def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
 class Batch:
     """Events that go `together`, oldest first, with the vectors of their texts by event id.
 
-    It ends early where a user has too many memories: what comes next is worked out after the summaries are in. So
-    nothing depends on where batches are cut.
+    It ends early if a user has too many memories: later events are computed after the summaries are committed. So the
+    result does not depend on where batches are cut.
     """
 
     spaces: Workspaces
@@ -114,26 +115,29 @@ class Batch:
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]
-    #: What a user has before the batch, and never less.
+    #: Counts a user's memories before the batch; the count may be too high, never too low.
     living: Callable[[str], Living]
-    #: When they are applied (epoch ms).
+    #: When the events are applied (epoch ms).
     now: int
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
-    #: The numbers of the memories that events of the batch gave their words and vectors, by event id.
+    #: By event id, the number of the memory that has the event's text and vector.
     worded: dict[uuid.UUID, int] = field(default_factory=dict)
-    #: The memories that beginnings of a promotion's exchange would be, longest first, by event id.
+    #: By a promotion's event id, the memory ids of shorter beginnings of its exchange, longest first.
     beginnings: dict[uuid.UUID, list[uuid.UUID]] = field(init=False)
     #: How many vectors lay in a user's cell before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
-    #: What the users had before the batch who may have too many.
+    #: Counts before the batch, for users who may have too many memories.
     counts: dict[str, Living] = field(default_factory=dict)
-    #: That of the user of the event that is worked out.
+    #: The workspace of the present event's user.
     space: Workspace = field(init=False)
     result: Applied = field(default_factory=Applied)
 
     def run(self) -> Applied:
-        """Work out the events, until one of them has to be in before the next: `spaces.changes` names those done."""
+        """Compute the changes of the events, up to one that must be committed before the next.
+
+        `spaces.changes.applied` names the events that are done.
+        """
         catalog, applied = self.spaces.catalog, self.spaces.changes.applied
         self.beginnings = {
             one.event_id: beginning_ids(one.user_id, one.session_id, one.message_ids)
@@ -167,7 +171,7 @@ class Batch:
                 self._touch(event)
             case Pin() | Unpin():
                 for memory in self._mine(event.memory_id):
-                    if items.is_item(memory):  # it ages in no case
+                    if items.is_item(memory):  # an item never decays
                         continue
                     self.space.change(pinning.pinned_by_command(memory, isinstance(event, Pin)))
                     self.space.note(memory, event.timestamp, f"{event.type}ned")
@@ -225,9 +229,9 @@ class Batch:
             self.result.born += wholes
 
     def _put(self, event: Remember) -> None:
-        """Order in the log decides, no clock: a key that was forgotten is free, but for what is read again.
+        """Write an item. The order of the log decides, not a clock: a forgotten key may be written again.
 
-        That is of before all of the user's was forgotten.
+        Only a tombstone of the whole user that is not older than the event prevents it: then the log is read again.
         """
         assert event.memory_id is not None, "an item has a key"
         if any(one.memory_id is None and one.forgotten_at >= event.timestamp for one in self._tombstones_of(event)):
@@ -249,12 +253,12 @@ class Batch:
         return any(covers(tombstone, memory.user_id, memory.id, memory.created_at) for tombstone in self.tombstones)
 
     def _begins_forgotten(self, event: Promotion | Remember) -> bool:
-        """Whether it holds a forgotten exchange as a whole, and goes on."""
+        """Whether the event's exchange begins with a whole exchange that was forgotten."""
         beginnings = self.beginnings.get(event.event_id, ())
         return any(one.user_id == event.user_id and one.memory_id in beginnings for one in self.tombstones)
 
     def _forget(self, event: Forget) -> None:
-        """Under all its names. One that was removed before has left words in its history, and in summaries."""
+        """Forget a memory under all its ids, also one removed before: its history and summaries keep its words."""
         found = self._of({**self.space.archived, **self.space.known}, event.memory_id)
         if found and items.is_item(found[0]):  # its key may be written again, so no tombstone is left
             self.result.removed += forget(self.space, {event.memory_id}, event.timestamp)
@@ -266,10 +270,11 @@ class Batch:
         self.result.removed += forget(self.space, names, event.timestamp)
 
     def _forget_all(self, event: ForgetUser) -> None:
-        """All that was before the event in the log, and when that is read again, all that was said up to it.
+        """Forget all of the user's memories; when the log is read again, all that are dated up to the event.
 
-        What is dated later, by a clock that is ahead, has tombstones of its own: what is said later may stay. So it
-        may where the clock that dated the event was ahead: then this is for what was said up to the newest memory.
+        Memories that are dated later, by a clock that was ahead, get tombstones of their own: later messages may be
+        kept. If the clock that dated the event was ahead, the tombstone reaches only up to the newest memory
+        (`Tombstone.as_of`).
         """
         self.space.load_all()
         held = [*self.space.archived.values(), *self.space.known.values()]
@@ -283,10 +288,10 @@ class Batch:
         self.space.erase_all()
 
     def _may_be_too_many(self, user_id: str) -> bool:
-        """Asked of the index, which knows at once: it counts all users of the cell, and what was replaced.
+        """Whether the user may have more memories than the limit, at least two of which can go into a summary.
 
-        Where that is more than the limit, the user's rows are counted: without those in whose place another stands.
-        At least two have to be left that may give way to a summary.
+        The index knows the size of the user's cell at once, but it counts all users of the cell and memories that are
+        not current. Only if that size exceeds the limit are the user's rows counted.
         """
         limit = self.settings.max_memories_per_user
         if limit <= 0:
@@ -304,7 +309,7 @@ class Batch:
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
-        if SOURCES in meta:  # the event alone says them
+        if SOURCES in meta:  # only `event.sources` counts
             meta = {key: value for key, value in meta.items() if key != SOURCES}
         if event.sources:
             meta[SOURCES] = event.sources
@@ -338,11 +343,11 @@ class Batch:
         )
 
     def _near_copy(self, event: Promotion | Remember, supersedes: Sequence[uuid.UUID]) -> Memory | None:
-        """The first of the user's memories that says the same already, stored or of this batch.
+        """Return the first of the user's memories, stored or of this batch, that says the same as the event.
 
-        A cosine alone does not say so: texts with other numbers or names have nearly the same vector.
-        What has been replaced says nothing any more, what is being replaced says something else, and what a summary
-        says has sources of its own.
+        A cosine alone is not enough: texts with other numbers or names have nearly the same vector. Memories that are
+        not current are skipped, and those that the event supersedes; so are items, and summaries, which have sources
+        of their own.
         """
         if not self.near.any_of(event):
             return None
@@ -357,7 +362,7 @@ class Batch:
         return None
 
     def _beginning(self, event: Promotion | Remember) -> Memory | None:
-        """The memory of an exchange that this one holds as a whole, and goes on: a longer export has it again."""
+        """Return the memory of an exchange with which this one begins: a longer export repeats and extends it."""
         for identity in self.beginnings.get(event.event_id, ()):
             memory = self.space.known.get(self.space.named(identity))
             if memory is not None and memory.current and memory.kind == "exchange":
@@ -365,23 +370,23 @@ class Batch:
         return None
 
     def _as_it_is_now(self, memory: Memory | None) -> Memory | None:
-        """None where the batch has removed it, or given it other words: then another vector is compared."""
+        """Return the memory as the batch has changed it; None if it was removed, or its text and vector changed."""
         if memory is None or memory.id in self.space.gone:
             return None
         now = self.space.known.get(memory.id, memory)
         return now if now.seq == memory.seq else None
 
     def _word(self, memory: Memory, event: Promotion | Remember) -> None:
-        """A new row with the event's words and vector."""
+        """Add a row with the event's text and vector."""
         self.space.add(memory, self.vectors[event.event_id])
         if self.near:
             self.worded[event.event_id] = memory.seq
 
     def _merge(self, memory: Memory, twin: Memory, event: Promotion | Remember) -> None:
-        """The same was said again: its sources are added, and it counts as referred to.
+        """Merge the near-copy `memory` into `twin`: add its sources, and raise importance and `last_accessed`.
 
-        The newer wording is kept, the other one is in the history. What was asked for is pinned from now on, though
-        it had been unpinned.
+        The text that is dated later is kept; the history has the other one. If the user asked to remember the
+        near-copy, the memory is pinned, even if it was unpinned before.
         """
         at = event.timestamp
         importance = max(twin.importance, memory.importance) + self.settings.access_increment
@@ -394,7 +399,7 @@ class Batch:
         wording: dict[str, Any] = {}
         if memory.text == twin.text:
             self.space.change(after)
-        elif memory.created_at < twin.created_at:  # what was said before is read later
+        elif memory.created_at < twin.created_at:  # the event is older, and read later
             wording["text"] = memory.text
             self.space.change(after)
         else:
@@ -418,7 +423,7 @@ class Batch:
         self.result.merged += 1
 
     def _touch(self, event: Touch) -> None:
-        """A memory that is named twice, by a near-copy's id too, is accessed as often as the one name says."""
+        """Count accesses. If several ids name one memory, such as a near-copy's, the highest number counts."""
         times = dict[uuid.UUID, int]()
         for identity, number in zip(event.memory_ids, event.times, strict=False):
             named = self.space.named(identity)
@@ -452,11 +457,11 @@ class Batch:
             self.result.edited += 1
 
     def _renumber(self, memory: Memory, vector: Vectors) -> None:
-        """A vector has a number of its own, so no file that is behind takes the old one for the new."""
+        """Add the memory under a new number: outdated files then cannot mistake its old vector for the new one."""
         self.space.add(replace(memory, seq=self.space.next_seq), vector)
 
     def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
-        """The newer memory becomes current, even if it was superseded before: so no cycle can arise."""
+        """Supersede a memory. The newer one becomes current, even if it was superseded: so no cycle can arise."""
         older, newer = self.space.known[older_id], self.space.known[newer_id]
         if older_id == newer_id or older.superseded_by == newer_id:
             return
@@ -490,7 +495,7 @@ class Batch:
         return spared
 
     def _restore(self, memory: Memory, at: int) -> None:
-        """It is accessed now, or the next cleanup would take it again."""
+        """Restore an archived memory, accessed now: otherwise the next cleanup would archive it again."""
         vector = self.space.catalog.archive.vectors([memory.seq])[0]
         back = replace(memory, last_accessed=max(memory.last_accessed, at))
         lifecycle = self.space.lifecycle
@@ -502,7 +507,7 @@ class Batch:
         self.result.restored += 1
 
     def _mine(self, *ids: uuid.UUID) -> list[Memory]:
-        """Those of the memories that are there; what others own does not exist."""
+        """Return the user's memories with these ids; other users' ids count as unknown."""
         return self._of(self.space.known, *ids)
 
     def _of(self, held: Mapping[uuid.UUID, Memory], *ids: uuid.UUID) -> list[Memory]:
@@ -516,7 +521,7 @@ class Batch:
         return list(found.values())
 
     def _pair(self, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID] | None:
-        """Both ids, where both are there, and not the same memory."""
+        """Return both memories' ids; None if one is missing, or both are the same memory."""
         found = self._mine(one, other)
         return (found[0].id, found[1].id) if len(found) == 2 else None
 
@@ -533,7 +538,7 @@ def covers(tombstone: Tombstone, user_id: str, memory_id: uuid.UUID, created_at:
 
 
 def _named_ids(events: Sequence[LongTermEvent], beginnings: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> set[Named]:
-    """The memories that the events speak of."""
+    """Return the memories that the events name."""
     named: set[Named] = set()
     for event in events:
         if isinstance(event, Promotion):  # most are

@@ -1,4 +1,4 @@
-"""What a memory is after an edit or in the words of a near-copy, and what of it was otherwise before."""
+"""Editing: a memory after an edit or in the words of a near-copy, and the values that it had before."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from schemas.fields import MAX_METADATA_BYTES
 from schemas.memories import Memory
 from schemas.sources import SOURCES, sources_in, together
 
-#: The names in an exchange.
+#: The metadata key of the names in an exchange.
 SPEAKERS: Final = "speakers"
-#: What of a memory's metadata is Siltstone's own: no edit changes it.
+#: Siltstone's own keys in a memory's metadata: no edit changes them.
 OURS = ("promotion", SPEAKERS, "stored", "summary", "transitions", SOURCES)
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
-    """The memory with what the event gives, and what stood in its place.
+    """Return the edited memory, and the values that it had before.
 
-    Metadata that would outgrow what a record may have stays as it is, and `refused` says so in place of what it was.
+    Metadata that would exceed the limit of a record stays as it is; then `refused` takes the place of the old values.
     """
     before: dict[str, Any] = {}
     patch = {key: value for key, value in (event.metadata or {}).items() if key not in OURS}
@@ -41,7 +41,7 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
 
 
 def reworded(memory: Memory, copy: Memory) -> Memory:
-    """The memory in the words of a near-copy, with the speakers whom these name."""
+    """Return the memory with the text of a near-copy, and the speakers whom that names."""
     meta = {key: value for key, value in memory.meta.items() if key != SPEAKERS}
     if SPEAKERS in copy.meta:
         meta[SPEAKERS] = copy.meta[SPEAKERS]
@@ -49,7 +49,7 @@ def reworded(memory: Memory, copy: Memory) -> Memory:
 
 
 def outgrows(meta: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-    """Whether a memory with this metadata would have more than is allowed after this patch, and more than it has."""
+    """Whether the patch makes this metadata larger than the limit and larger than it is."""
     theirs = {key: value for key, value in patch.items() if key not in OURS}
     before, after = (_bytes_of(each) for each in (meta, merge_patch(meta, theirs)))
     return after > max(before, MAX_METADATA_BYTES)
@@ -60,7 +60,7 @@ def _bytes_of(meta: Mapping[str, Any]) -> int:
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """RFC 7396: a null removes a key, an object is merged into an object, all else replaces."""
+    """Apply RFC 7396: a null removes a key, an object is merged into an object, any other value replaces."""
     merged = dict(target)
     for key, value in patch.items():
         if value is None:

@@ -1,7 +1,7 @@
-"""What people say without telling anything: greetings, thanks, hesitation, politeness, articles. By language.
+"""Filler by language: greetings, thanks, hesitation, politeness, articles.
 
-A word is filler only where it cannot be anything else: "please" is not after "to", "hello" is not before a name
-("Hello Kitty"), 请 is not where it may mean "invite". In doubt it stays, and two texts are two memories.
+A word is filler only where it cannot be anything else: not "please" after "to", not "hello" before a name ("Hello
+Kitty"), not 请 where it may mean "invite". In doubt it counts, and two texts are two memories.
 
 To add a language with spaces between its words, add a `Language` to `LANGUAGES`. One without spaces needs `Endings`.
 """
@@ -29,29 +29,29 @@ def _phrases(text: str) -> Phrases:
 class Language:
     """Filler of a language with spaces between words. All words are in lower case."""
 
-    #: By these the language is known; no other language's words are among them.
+    #: Words that identify the language; no two languages share one.
     telling: frozenset[str]
-    #: Filler where they are all of a clause.
+    #: Filler if it is the whole clause.
     whole: Phrases
     #: Filler at the beginning of a clause, before any word.
     first: Phrases = frozenset()
-    #: Filler at the beginning of a clause where one of `openers` follows.
+    #: Filler at the beginning of a clause if one of `openers` follows.
     before_openers: Phrases = frozenset()
     openers: frozenset[str] = frozenset()
-    #: Filler at the end of a clause, but behind a word of `not_behind`.
+    #: Filler at the end of a clause, unless after a word of `not_behind`.
     last: Phrases = frozenset()
-    #: Filler anywhere, but behind a word of `not_behind`.
+    #: Filler anywhere, unless after a word of `not_behind`.
     anywhere: frozenset[str] = frozenset()
     not_behind: frozenset[str] = frozenset()
-    #: Articles, and what stays of them: German cases say who does what to whom.
+    #: Articles, and what replaces each: German cases tell who does what to whom.
     articles: Mapping[str, str] = field(default_factory=dict)
-    #: Articles before these stay ("a few" is more than "few").
+    #: Articles stay before these words ("a few" is more than "few").
     quantities: frozenset[str] = frozenset()
-    #: Articles that are pronouns elsewhere ("la quiero"): filler behind these words alone.
+    #: Articles that can be pronouns ("la quiero"), and the words after which alone they are filler.
     articles_behind: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
-    #: An ending of the last word of a clause, by what is put in its place.
+    #: A pattern for the ending of a clause's last word, and its replacement.
     ending: tuple[re.Pattern[str], str] | None = None
-    #: Words that make a question of a clause that begins with one.
+    #: A clause that begins with one of these words is a question.
     asking: frozenset[str] = frozenset()
 
 
@@ -142,7 +142,7 @@ LANGUAGES: Final = (ENGLISH, GERMAN, SPANISH, RUSSIAN, KOREAN)
 
 
 def language_of(words: Sequence[str]) -> Language:
-    """By the words (in lower case) that belong to one language alone; English in doubt."""
+    """Return the language that most of these words (in lower case) identify; English in doubt."""
     if not words:
         return ENGLISH
     return max(LANGUAGES, key=lambda language: sum(map(language.telling.__contains__, words)))
@@ -150,16 +150,16 @@ def language_of(words: Sequence[str]) -> Language:
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """Filler of a language without spaces between words: of a run of its characters that is at a clause's edge."""
+    """Filler of a language without spaces between words: in a run of its characters at a clause's edge."""
 
     whole: re.Pattern[str]
     first: re.Pattern[str]
     last: re.Pattern[str]
-    #: Where this is found a question mark adds nothing.
+    #: If this matches, the run asks even without a question mark.
     asking: re.Pattern[str]
 
     def bare(self, run: str, begins: bool, ends: bool) -> str:
-        """The run without its filler: what stands at the clause's beginning, or at its end."""
+        """Return the run without filler at the clause's beginning or end."""
         if begins and ends and self.whole.fullmatch(run):
             return ""
         if begins and ((rest := self.first.sub("", run)) or not ends):

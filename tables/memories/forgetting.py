@@ -1,4 +1,4 @@
-"""A user's right: what is forgotten leaves no word behind, in no other memory either."""
+"""Forgetting, a user's right: a forgotten memory leaves no word behind, in no other memory either."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tables.memories.workspace import Workspace
 
 
 def forget(space: Workspace, ids: set[uuid.UUID], at: int) -> int:
-    """They are gone, and each summary that holds words of theirs; what these stood for holds again.
+    """Remove these memories and each summary with words of theirs; memories behind them become current again.
 
-    Memories that were removed before may be among `ids`: words of theirs are in summaries and in their history all
-    the same. How many memories it were that were still there.
+    `ids` may name memories that were removed before: summaries and their history still contain their words. Return
+    how many memories existed until now.
     """
     forgotten, done = 0, set[uuid.UUID]()
     while ids:

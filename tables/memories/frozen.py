@@ -1,4 +1,4 @@
-"""A shard's files as they are at one moment, for a checkpoint: what is the truth, and none of the caches."""
+"""A shard's files as they are at one moment, for a checkpoint: the authoritative files, without the caches."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tables.memories.catalog.reembedding import VectorModel
 
 #: The folder of a shard's files in a checkpoint.
 FOLDER: Final = "shard"
-#: The name of the position in the log of memories, regardless of the topic's name.
+#: The key of the log's position in a checkpoint, regardless of the topic's name.
 LONG_TERM: Final = "long-term"
 
 
 class Frozen(NamedTuple):
-    """`position` is the offset in the log up to which the events are in the files; `changes` how often they changed.
+    """A shard's files, unchanged until `held` is broken or the shard is thawed.
 
-    `in_pages`: bytes of what was forgotten may lie in them. The files stay as they are until `held` is broken or the
-    shard is thawed.
+    `position` is the offset in the log up to which the files have the events, `changes` how often they changed.
+    `in_pages`: the files may contain forgotten bytes.
     """
 
     position: int
@@ -32,5 +32,5 @@ class Frozen(NamedTuple):
 
 
 def snapshot_files(files: Sequence[tuple[Path, int]]) -> list[SnapshotFile]:
-    """None is sealed: DuckDB writes into its file, and vectors are appended and zeroed."""
+    """Describe files for a snapshot. None is sealed: DuckDB writes into its file; vectors are appended and zeroed."""
     return [SnapshotFile(f"{FOLDER}/{path.name}", path, length, False) for path, length in files]

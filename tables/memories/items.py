@@ -1,6 +1,6 @@
-"""Items: values under keys. A memory of this kind is merged with nothing, does not decay, and gives way to nothing.
+"""Items: values under keys. An item is never merged or summarized, and does not decay.
 
-Its id is the key. Where it expires, its metadata say when, under `stored`.
+Its id is the key. If it expires, its metadata has the time, under `stored`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tables.memories.workspace import Workspace
 from tables.vectors.index import Vectors
 
 KIND: Final = "item"
-#: In `meta` of what expires: `ttl_seconds` and `expires_at`.
+#: The key in the `meta` of an item that expires; it has `ttl_seconds` and `expires_at`.
 MARK: Final = "stored"
 
 
 def is_put(event: Remember) -> bool:
-    """Whether it writes an item."""
+    """Whether the event writes an item."""
     return event.kind == KIND
 
 
@@ -31,10 +31,10 @@ def is_item(memory: Memory) -> bool:
 
 
 def item(event: Remember, seq: int) -> Memory:
-    """The memory under the key after the event, regardless of an earlier one. Pinned, so it keeps its score."""
+    """Return the memory that the event writes, regardless of an earlier one. Pinned, so it keeps its score."""
     assert event.memory_id is not None, "an item has a key"
     meta = {key: value for key, value in (event.metadata or {}).items() if key not in (MARK, SOURCES)}
-    if event.sources:  # the event alone says them
+    if event.sources:  # only `event.sources` counts
         meta[SOURCES] = event.sources
     if event.ttl_seconds is not None:
         meta[MARK] = _stored(event.timestamp, event.ttl_seconds)
@@ -58,7 +58,7 @@ def item(event: Remember, seq: int) -> Memory:
 
 
 def put(space: Workspace, event: Remember, vector: Vectors) -> Literal["new", "edited", "repeated"]:
-    """Write under the key; `repeated`, and nothing is done, where the id is that of a memory of another kind."""
+    """Write under the key; return `repeated`, and do nothing, if a memory of another kind has this id."""
     written = item(event, space.next_seq)
     before = space.known.get(written.id) or space.archived.get(written.id)
     if before is not None and not is_item(before):
@@ -70,7 +70,7 @@ def put(space: Workspace, event: Remember, vector: Vectors) -> Literal["new", "e
 
 
 def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
-    """Remove it, unless it lasts for longer than the event says."""
+    """Remove the item and return True, unless it expires later than the event says."""
     ends = expires_at(memory)
     if ends is None or ends > event.expired_at:
         return False
@@ -81,27 +81,27 @@ def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
 
 
 def lasts(meta: Mapping[str, Any]) -> int | None:
-    """For how many seconds since it was written or read, by its metadata; None: for good."""
+    """Return the seconds that it lasts after a write or read, by its metadata; None if it does not expire."""
     stored = meta.get(MARK)
     seconds = stored.get("ttl_seconds") if isinstance(stored, dict) else None
     return seconds if isinstance(seconds, int) else None
 
 
 def expires_at(memory: Memory) -> int | None:
-    """Epoch ms; None where it does not expire, as all that is no item."""
+    """Return when the memory expires (epoch ms); None if it does not. Only items expire."""
     if not is_item(memory) or MARK not in memory.meta:
         return None
     return parse_timestamp(memory.meta[MARK]["expires_at"])
 
 
 def is_expired(memory: Memory, now: int) -> bool:
-    """As of `now` (epoch ms): it is in no answer any more, removed or not."""
+    """Whether it has expired as of `now` (epoch ms): no answer contains it any more, removed or not."""
     expiry = expires_at(memory)
     return expiry is not None and expiry <= now
 
 
 def renewed(memory: Memory) -> Memory:
-    """After an access: what expires lasts from then on for as long as it was written to."""
+    """Return the memory after an access: its `ttl_seconds` start again."""
     if expires_at(memory) is None:
         return memory
     seconds = memory.meta[MARK]["ttl_seconds"]
@@ -109,5 +109,5 @@ def renewed(memory: Memory) -> Memory:
 
 
 def _stored(at: int, seconds: int) -> dict[str, Any]:
-    """No later than a moment may be: what would last until then lasts for good."""
+    """Return the `stored` entry. An expiry beyond the last possible moment is capped there, and never comes."""
     return {"ttl_seconds": seconds, "expires_at": iso(min(at + seconds * 1000, LATEST_MS - 1))}

@@ -1,7 +1,7 @@
-"""Brings an index of vectors in line with its catalog, where it has lost vectors or is of another moment.
+"""Mending: repairs an index that differs from its catalog, because it lost vectors or is of another moment.
 
-A few missing vectors are added as new ones are. Many, as after a restore, are written once, from the catalog's file
-straight into a segment.
+A few missing vectors are added like new ones. Many, as after a restore, are written once, from the catalog's file
+directly into a segment.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _AT_A_TIME = 10_000
 
 
 def mend(index: SegmentedIndex, catalog: Catalog, tell: Callable[[int, int], None]) -> None:
-    """Compare them number by number; `tell` hears how many missing vectors were added, of how many.
+    """Compare index and catalog by number; remove and add vectors until they agree. Raises `DataDirError`.
 
-    Raises `DataDirError`.
+    `tell` gets how many missing vectors were added, and of how many.
     """
     rows, held = catalog.seqs(), index.seqs()
     index.remove(np.setdiff1d(held, rows, assume_unique=True))
@@ -45,7 +45,7 @@ def _built(index: SegmentedIndex, catalog: Catalog, seqs: Seqs) -> bool:
 
 
 class _StoredLists:
-    """Rows of the catalog's file, by cell."""
+    """Vectors of the catalog's file, by cell."""
 
     def __init__(self, seqs: Seqs, cells: Seqs, read: ReadVectors) -> None:
         self._order = np.argsort(cells, kind="stable")

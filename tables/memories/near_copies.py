@@ -1,6 +1,6 @@
-"""Near-copies: texts of a batch of events that one of the user's memories, or an earlier event, says already.
+"""Near-copies: texts of a batch of events that a memory of the user, or an earlier event, already contains.
 
-A cosine over the border only names the candidates; the rule of `sameness.py` decides.
+A cosine above the threshold only names the candidates; the rule of `sameness.py` decides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TextEvent = Promotion | Remember
 
 
 class NearCopies:
-    """Looked up for all events at once: in their users' cells, and among themselves."""
+    """Candidates for all events of a batch, looked up at once: in their users' cells, and among the events."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class NearCopies:
         catalog: Catalog,
         cosine: float,
     ) -> None:
-        #: What the events say that have candidates, and the candidates' texts: each is read once a batch.
+        #: Tokens of events with candidates, and the candidates' texts in lower case: computed once a batch.
         self._said: dict[uuid.UUID, Said] = {}
         self._lower: dict[str, str] = {}
         self._stored: dict[uuid.UUID, list[int]] = {}
@@ -52,26 +52,26 @@ class NearCopies:
                 self._earlier[events[mine[row]].event_id] = [events[mine[i]].event_id for i in earlier]
 
     def __bool__(self) -> bool:
-        """Whether any event of the batch may have one."""
+        """Whether any event of the batch has candidates."""
         return bool(self._stored or self._earlier)
 
     def any_of(self, event: TextEvent) -> bool:
-        """Whether the event may have one."""
+        """Whether the event has candidates."""
         return bool(self) and (event.event_id in self._stored or event.event_id in self._earlier)
 
     def stored(self, event: TextEvent) -> Iterator[Memory]:
-        """The user's memories that are so near, oldest first, as they were before the batch."""
+        """Yield the candidates among the user's memories, oldest first, as they were before the batch."""
         for seq in self._stored.get(event.event_id, ()):
             memory = self._rows.get(seq)
             if memory is not None and memory.user_id == event.user_id:
                 yield memory
 
     def earlier(self, event: TextEvent) -> Sequence[uuid.UUID]:
-        """Ids of the user's earlier events that are so near."""
+        """Return the candidates among the user's earlier events, by event id."""
         return self._earlier.get(event.event_id, ())
 
     def says_the_same(self, event: TextEvent, memory: Memory) -> bool:
-        """Whether the memory leaves out nothing of what the event says, in all of both texts."""
+        """Whether the memory says the same as the event, by the rule over both whole texts."""
         if event.text == memory.text:
             return True
         new = self._said.get(event.event_id)

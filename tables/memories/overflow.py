@@ -1,8 +1,8 @@
-"""Too many memories of one user: which go together, and the one that stands for each group.
+"""Overflow: replaces groups of similar memories by summaries when a user has too many.
 
-Of the lowest scores, the oldest first, each takes along what is similar to it; what resembles nothing stays. Where no
-two are similar and one has to leave, the two that are nearest make a group. The same memories make the same groups,
-on a replay as well. A summary keeps the first line of each memory, which is what the user said: a model, where one
+The lowest scores come first, of equals the oldest; each is grouped with similar memories. A memory that resembles
+none stays. If no two are similar and one has to leave, the nearest two make a group. The same memories make the same
+groups, also in a replay. A summary keeps the first line of each memory, which is what the user said: a model, if one
 is configured, may find better words later.
 """
 
@@ -25,11 +25,11 @@ from tables.memories.sources import said_by, sources
 from tables.memories.workspace import Workspace
 from tables.vectors.index import Vectors
 
-#: Memories that one summary stands for.
+#: The most memories that one summary replaces.
 GROUP = 8
-#: A tenth more leave than must, so that not every new memory makes a summary.
+#: A tenth of the limit leaves in addition, so that not every new memory makes a summary.
 SLACK = 10
-#: So many of the lowest scores are looked at for similar ones, and twice as many as have to leave.
+#: Of the lowest scores, at least so many are compared, or twice as many as have to leave.
 LEAST_LOOKED_AT = 8 * GROUP
 LINE_CHARS = 200
 LINES = 64
@@ -39,10 +39,10 @@ KIND = "summary"
 def make_room(
     space: Workspace, settings: LongTermSettings, at: int, forbidden: Callable[[Memory], bool]
 ) -> list[Memory]:
-    """Summaries that have taken the place of some memories, where the user has more current ones than may be.
+    """Replace memories by summaries if the user has more current ones than the limit. Return the summaries.
 
-    Where a summary is `forbidden`, as one that was forgotten, its members stay as they are: nothing may say again
-    together what they said in it.
+    The members of a `forbidden` summary, such as a forgotten one, stay as they are: it must not repeat what they
+    said.
     """
     space.load_current()
     memories = [memory for memory in space.known.values() if not items.is_item(memory)]
@@ -68,21 +68,21 @@ def make_room(
 
 
 def loosest(memories: Iterable[Memory], scores: Mapping[uuid.UUID, float], excess: int, limit: int) -> list[Memory]:
-    """Those among which groups are looked for: lowest score first, of equals the oldest."""
+    """Return the memories among which groups are formed: lowest score first, of equals the oldest."""
     loose = sorted(
         (memory for memory in memories if memory.current and not memory.pinned),
         key=lambda memory: (scores[memory.id], memory.created_at, memory.id),
     )
-    # A group of n frees n - 1 places, as its summary takes one.
+    # A group of n frees n - 1 places: its summary takes one.
     leaving = (excess + limit // SLACK) * GROUP // (GROUP - 1) + 1
     return loose[: max(LEAST_LOOKED_AT, 2 * leaving)]
 
 
 def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[list[int]]:
-    """Rows of float32[n, d] by similarity, which free `wanted` places where so many are similar: n - 1 each.
+    """Group rows of float32[n, d] by similarity until `wanted` places are free; a group of n frees n - 1.
 
-    Groups of two to `GROUP`: a row that is left and those that have a cosine of at least `least` with it. `excess`
-    places are freed in any case, then by the two rows that are nearest, once and again.
+    A group has two to `GROUP` rows: a remaining row, and others with a cosine of at least `least` to it. If these
+    free fewer than `excess` places, the two nearest remaining rows make a group, repeatedly.
     """
     left = list(range(len(vectors)))
     found: list[list[int]] = []
@@ -110,10 +110,10 @@ def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[lis
 
 
 def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memory:
-    """The memory that stands for others of the same user, made at `at` (epoch ms).
+    """Return the memory that summarizes others of the same user, created at `at` (epoch ms).
 
-    Regardless of their scores, it is created active, at least as important as the border `active`, and as fresh as
-    the newest access.
+    It is active regardless of their scores: its importance is at least theirs and the threshold `active`, and its
+    last access is not older than theirs.
     """
     members = sorted(members, key=lambda memory: (memory.created_at, memory.id))
     ids = tuple(memory.id for memory in members)
@@ -144,7 +144,7 @@ def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memo
 
 
 def extract(members: Sequence[Memory]) -> str:
-    """What was said, a line for each memory, with its day; of a summary among them, all its lines."""
+    """Return a line for each memory, with its day; for a summary among them, all its lines. At most `LINES`."""
     lines: dict[str, None] = {}
     for memory in members:
         if memory.kind == KIND:
@@ -156,7 +156,7 @@ def extract(members: Sequence[Memory]) -> str:
 
 
 def centre(vectors: Vectors) -> Vectors:
-    """The unit vector, float32[d], in the middle of float32[n, d]; the first one where they cancel each other out."""
+    """Return the mean of float32[n, d] as a unit vector, float32[d]; the first row if they cancel each other out."""
     mean = vectors.mean(axis=0)
     length = float(np.linalg.norm(mean))
     return np.asarray(mean / length if length > 1e-6 else vectors[0], np.float32)

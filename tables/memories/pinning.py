@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from schemas.memories import Memory
 
-#: In `meta["promotion"]`, for as long as no command has pinned or unpinned the memory.
+#: A key in `meta["promotion"]`, until a command pins or unpins the memory.
 MARK: Final = "pinned"
 
 
@@ -36,6 +36,6 @@ def is_request(memory: Memory) -> bool:
 
 
 def _promotion(memory: Memory) -> dict[str, Any]:
-    """Empty as well where the metadata has another value under this name."""
+    """Return the promotion's metadata; empty if another value has this name."""
     found = memory.meta.get("promotion")
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Whether two texts say the same, so that the newer one adds nothing. A pure rule over all of both texts.
+"""Sameness: whether two texts say the same, so that the newer one adds nothing. A pure rule over both whole texts.
 
 A cosine cannot tell: "bees in Oslo: 45681" and "bees in Oslo: 45257" have 0.95, and two texts in a script that a
 model does not know may have 1. So the rule drops the form and the filler of both texts and compares the rest, in
@@ -34,11 +34,11 @@ _PIECE: Final = re.compile(
     re.VERBOSE,
 )
 _ENDS: Final = frozenset(".,;:!?()…。、—\u3001\uff61")
-#: Marks that are words: a percent sign, a prime behind a number of feet.
+#: Marks that count as words: a percent sign, a prime after a number of feet.
 _TELLING: Final = frozenset("%‰@&§′″")
-#: Symbols that are form: of tables, of code, of tone.
+#: Symbols that are only form: of tables, of code, of tone.
 _PLAIN: Final = frozenset("`|~^")
-#: One sign of each kind; of the Turkish kinds of i one, as all have one capital in most texts.
+#: Variants of a sign and the one that replaces them; Turkish kinds of i share one capital in most texts.
 _ARRANGED: Final = {ord(old): new for old, new in zip("’‘ʼ‐‑‒–−ıİ", "'''-----iI", strict=True)} | dict.fromkeys(
     [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 )
@@ -65,7 +65,7 @@ _SHORT_FORMS: Final = {
     **{f"{word}'s": (word, "is") for word in _BEFORE_IS},
 }
 _SHORT_ENDINGS: Final = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"))
-#: Tokens that a text may have in other letters.
+#: Tokens that a text may spell in another way.
 _FULL_FORMS: Final = frozenset(
     ["?", "你", "den", "dem", "des", "can", "will", "shall", "do", "i", "am", "is", "are", "have", "not"]
 )
@@ -73,7 +73,7 @@ _FULL_FORMS: Final = frozenset(
 
 @dataclass(slots=True)
 class _Clause:
-    """Tokens between two ends: words as they are written, runs of Chinese or Japanese, numbers, marks."""
+    """The tokens of a clause: words as they are written, runs of Chinese or Japanese, numbers, marks."""
 
     tokens: list[tuple[str, str]]
     asks: bool = False
@@ -81,7 +81,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a text says: its tokens, those that are not filler, and of these the ones that all copies spell alike."""
+    """The tokens of a text: all, those that are not filler, and of these the ones that all copies spell alike."""
 
     text: str
     everything: tuple[str, ...]
@@ -93,7 +93,7 @@ class Said:
         return all(token in lower for token in self.verbatim)
 
     def same(self, other: Said) -> bool:
-        """A text of nothing but filler is like itself alone."""
+        """Whether both texts say the same. A text of only filler needs a text with exactly the same tokens."""
         if self.text == other.text or (self.everything and self.everything == other.everything):
             return True
         return bool(self.content) and self.content == other.content
@@ -111,7 +111,7 @@ def says_the_same(one: str, other: str) -> bool:
 
 
 def said(text: str) -> Said:
-    """What a text says, to be compared with what others say."""
+    """Return the tokens of a text, for a comparison with other texts."""
     text = text.strip()
     lines = _normal(text)
     speakers = [_ROLE_OF[name.lower()] for name in _PREFIX.findall(lines)]
@@ -136,12 +136,12 @@ def said(text: str) -> Said:
 
 
 def in_lower_case(text: str) -> str:
-    """The text as its tokens are taken from it."""
+    """Return the normalised text in lower case, in which `Said.may_be_in` looks for tokens."""
     return _normal(text.strip()).lower()
 
 
 def _normal(text: str) -> str:
-    """Full-width and other mere forms are replaced, and digits of any script by those of ASCII."""
+    """Replace full-width and other compatibility forms, and digits of any script by those of ASCII."""
     if not text.isascii():
         if not unicodedata.is_normalized("NFKC", text):
             text = unicodedata.normalize("NFC", "".join(map(_normal_character, text)))
@@ -181,7 +181,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
 
 
 def _asks_soon(text: str, start: int) -> bool:
-    """Whether more marks follow that end the same clause, and one of them asks."""
+    """Whether a question mark is among the following marks that end the same clause."""
     for character in text[start : start + 8]:
         if character == "?":
             return True
@@ -191,7 +191,7 @@ def _asks_soon(text: str, start: int) -> bool:
 
 
 def _between_runs(text: str, match: re.Match[str]) -> bool:
-    """In Chinese and Japanese a space stands where other languages have a comma, or where it does not matter."""
+    """Whether a space is between Chinese or Japanese characters, where it stands for a comma or means nothing."""
     before, after = match.start() - 1, match.end()
     return before >= 0 and after < len(text) and all(_is_cjk(text[place]) for place in (before, after))
 
@@ -202,7 +202,7 @@ def _is_cjk(character: str) -> bool:
 
 
 def _tells(text: str, place: int) -> bool:
-    """Whether a mark is content: symbols and emoji are, punctuation is not, and some are beside words alone."""
+    """Whether a mark is content: symbols and emoji are, punctuation is not, and some are only next to words."""
     mark = text[place]
     before, after = text[place - 1 : place].isalnum(), text[place + 1 : place + 2].isalnum()
     if mark in "*/^":
@@ -217,7 +217,7 @@ def _tells(text: str, place: int) -> bool:
 
 
 def _plain(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """In lower case, short forms in full, one token for each character of a run."""
+    """Yield the tokens in lower case: short forms in full, one token for each character of a run."""
     for kind, token in tokens:
         if kind == "run":
             yield from token.replace("您", "你")
@@ -238,7 +238,7 @@ def _in_full(word: str) -> tuple[str, ...]:
 
 
 def _is_question(clause: _Clause, language: Language, endings: Endings) -> bool:
-    """Whether the words ask by themselves, so that a question mark adds nothing."""
+    """Whether the words already ask, so that a question mark adds nothing."""
     kind, first = clause.tokens[0]
     if kind == "word" and _in_full(first.lower())[0] in language.asking:
         return True
@@ -255,7 +255,7 @@ def _without_filler(
         for place, (kind, token) in enumerate(tokens)
     ]
     kept = [(kind, token) for kind, token in bare if token]
-    # In the middle of a clause a capital makes a name of a word.
+    # In the middle of a clause, a word with a capital is a name.
     words = [
         token.lower() if kind == "word" and (place == 0 or shouted or not token[0].isupper()) else ""
         for place, (kind, token) in enumerate(kept)
@@ -290,7 +290,7 @@ def _leading(words: Sequence[str], lower: Sequence[str], language: Language) -> 
 
 
 def _length(words: Sequence[str], phrases: Phrases, *, at_end: bool = False) -> int:
-    """Of the longest of the phrases with which the words begin or end, but which is not all of them."""
+    """Return the length of the longest phrase at the words' beginning or end that is not all of them; 0 if none."""
     for length in (3, 2, 1):
         if length < len(words) and tuple(words[-length:] if at_end else words[:length]) in phrases:
             return length
@@ -300,7 +300,7 @@ def _length(words: Sequence[str], phrases: Phrases, *, at_end: bool = False) -> 
 def _reduced(
     kept: Sequence[tuple[str, str]], words: Sequence[str], place: int, begins: bool, end: int, language: Language
 ) -> tuple[str, str]:
-    """A token, nothing where it is filler, or what stays of an article."""
+    """Return a token, nothing if it is filler, or the replacement of an article."""
     kind, token = kept[place]
     word = token.lower() if begins and kind == "word" else words[place]
     if not word:
@@ -308,7 +308,7 @@ def _reduced(
     before = "" if begins else words[place - 1]
     if word in language.anywhere and before not in language.not_behind:
         return kind, ""
-    if place + 1 < end and kept[place + 1][0] in ("word", "number"):  # "vitamin A" has none
+    if place + 1 < end and kept[place + 1][0] in ("word", "number"):  # "vitamin A" has no article
         following = kept[place + 1][1].lower()
         if word in language.articles and following not in language.quantities:
             return kind, language.articles[word]

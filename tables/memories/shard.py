@@ -1,9 +1,8 @@
 """The long-term store of one partition: a DuckDB catalog and a FAISS index, kept in step.
 
-DuckDB commits first; the index follows. A crash in between is mended at the next opening, when the index is
-compared with the catalog's vectors, number by number; after an orderly end there is nothing to compare. Segments that
-were not written beside this catalog, because one of the two is an older copy, are recreated: their numbers may be
-those of other memories.
+DuckDB commits first, then the index. After a crash in between, the next opening compares the index with the catalog's
+vectors, by number (`seq`), and repairs it; after an orderly close there is nothing to compare. If the catalog or the
+segments come from an older copy, all segments are rebuilt: their numbers may mean other memories.
 """
 
 from __future__ import annotations
@@ -52,28 +51,27 @@ from tables.vectors.segmented import PUT_OFF, SegmentedIndex
 log = logging.getLogger(__name__)
 
 _REBUILD_ROWS = 10_000
-#: At every so many of them it is told how far the rebuilding is: every second or two.
+#: Rows between two log lines about a rebuild's progress: one or two seconds.
 _TOLD_ROWS = 100_000
 
-#: What an older version had in the place of the segments.
+#: Files that older versions had instead of the segments.
 _OLDER = ("vectors.faiss", "vectors.tmp")
-#: Bytes of a catalog that is copied in a few seconds: who waits for the shard may wait for that.
+#: Bytes. A catalog up to this size is copied in a few seconds, which callers of the shard can wait for.
 _SMALL_CATALOG = 256 * 1024 * 1024
 
 
 class NextWatermark(NamedTuple):
-    """The watermark that the next one would follow, and the position that it would have."""
+    """The newest watermark, and the offset that the next one would have."""
 
     newest: Watermark | None
     position: int
 
 
 class Shard:
-    """Memories of the users of one partition. Not thread-safe: its owner serialises the calls.
+    """The memories of one partition's users. Not thread-safe: the caller serialises the calls.
 
-    `model` and `dimension` are those of the vectors that it will be given. `recent` is shared by a worker's shards,
-    and `memory` (bytes) is what this one's database may take. Raises `ShardLocked`, `EmbeddingMismatch` and
-    `DataDirError`.
+    `model` and `dimension` describe the vectors that `apply` gets. A worker's shards share `recent`. `memory` is the
+    limit of this shard's database, in bytes. Raises `ShardLocked`, `EmbeddingMismatch` and `DataDirError`.
     """
 
     def __init__(
@@ -117,7 +115,7 @@ class Shard:
                 log.warning("shard %d: %s", self.partition, exc)
         for older in (self._folder / name for name in _OLDER if (self._folder / name).exists()):
             log.info("shard %d: %s is of an older version, and was replaced by segments", self.partition, older.name)
-            index.seal()  # vectors tell of texts: the file goes
+            index.seal()  # vectors reveal texts: the old file has to go
             older.unlink()
         return index
 
@@ -132,7 +130,7 @@ class Shard:
             log.info("shard %d: %d of %d missing vectors added to the index", self.partition, done, missing)
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
-        """Those events that are not in yet, each id of a user once, in their order."""
+        """Return the events that are not applied yet, in their order, each id of a user once."""
         names = [(event.user_id, event.event_id) for event in events]
         several = set(names)
         seen = self._catalog.applied(several)
@@ -153,11 +151,11 @@ class Shard:
         position: int | None = None,
         log_end: int | None = None,
     ) -> Applied:
-        """Apply events in their order, each wholly or not at all; those that are in already change nothing.
+        """Apply events in their order, each completely or not at all. Events that are applied already change nothing.
 
-        `vectors` holds a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
-        (epoch ms) is noted beside the event's id. `position` is the offset in the log after these events; where more
-        of what lies before it follows, it is `log_end` alone.
+        `vectors` has a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
+        (epoch ms) is stored with the event's id. `position` is the offset in the log after these events. While more
+        events from before that offset follow, pass it only as `log_end`.
         """
         fresh = self.unapplied(events)
         applied = Applied(repeated=len(events) - len(fresh), fresh=fresh)
@@ -178,9 +176,10 @@ class Shard:
         return applied
 
     def forget_ahead(self, events: Sequence[Forget | ForgetUser], now: int) -> None:
-        """Forget at once what events further on in the log forget, in every file.
+        """Apply forget commands from further on in the log now, and erase the data from every file.
 
-        They are applied again in their turn, and leave their tombstones then: what comes before them is not in yet.
+        `apply` gets them again at their place in the log and writes their tombstones then: earlier events are not
+        applied yet.
         """
         spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
         Batch(spaces, self._index, self._settings, events, {}, self._living, now).run()
@@ -190,31 +189,32 @@ class Shard:
         self._erase()
 
     def position(self) -> int:
-        """The offset in the log up to which the events are in; 0 in a new shard."""
+        """Return the offset in the log up to which the events are applied; 0 in a new shard."""
         return self._catalog.position
 
     def low_watermark(self) -> Watermark | None:
-        """Below it all events are in, and none of their ids is known any more; None where there is none."""
+        """Return the low watermark, or None. All events below it are applied, and their ids are no longer kept."""
         return self._catalog.watermarks.low()
 
     def due_watermark(self, now: int) -> NextWatermark | None:
-        """What a new watermark (its moment, epoch ms) would follow, and would say; None where it is not yet due."""
+        """Return the newest watermark and the offset of the next one; None if none is due at `now` (epoch ms)."""
         if not self._catalog.position or not self._catalog.watermarks.is_due(now):
             return None
         return NextWatermark(self._catalog.watermarks.newest(), self._catalog.position)
 
     def keep_watermark(self, mark: Watermark, now: int) -> int:
-        """Note that all events below it are in; how many ids were dropped of those that have been for long enough."""
+        """Store that all events below `mark` are applied. Return how many expired event ids were dropped."""
         return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
 
     def begin_log_anew(self) -> None:
-        """What comes is of another log than what came: no offset of that one says anything of this one."""
+        """Start over with another log: offsets of the earlier log mean nothing in it."""
         self._catalog.watermarks.begin_anew()
 
     def drop_old(self, now: int, wall: int) -> dict[str, int]:
-        """Drop what no memory needs and is too old, as of the lifecycle's and the wall clock (epoch ms).
+        """Drop rows that no memory needs and that are too old. Return the number of rows by table.
 
-        No clock counts for more than the newest access or answer: one that jumps ahead costs no history.
+        `now` is the lifecycle's clock and `wall` the wall clock (epoch ms). Neither counts for more than the newest
+        access or rating, so a clock that jumps ahead deletes no history.
         """
         accessed, rated = self._catalog.retention.newest()
         return self._catalog.retention.drop(min(now, accessed), min(wall, rated), self._settings.retention)
@@ -234,7 +234,7 @@ class Shard:
             )
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
-        """Whether a tombstone forbids each of these (user, memory id, epoch ms of its creation)."""
+        """Return for each (user, memory id, epoch ms of its creation) whether a tombstone covers it."""
         held, now = self._catalog.tombstones({user_id for user_id, _, _ in memories}), now_ms()
         tombstones = [tombstone.as_of(now) for tombstone in held]
         return [any(covers(tombstone, *memory) for tombstone in tombstones) for memory in memories]
@@ -244,34 +244,34 @@ class Shard:
         return self._users.memories_of(user_id)
 
     def memory_of(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
-        """The user's memory of this id, or the one that a near-copy of this id went into."""
+        """Return the user's memory with this id, or the one into which a near-copy with this id was merged."""
         held = {memory.id: memory for memory in self.memories_of(user_id)}
         return held.get(memory_id) or held.get(self.stands_for(user_id, memory_id))
 
     def held(self, user_id: str) -> Held:
-        """What is searched of the user, oldest first. It is good for this call on the shard alone."""
+        """Return the user's rows for a search, oldest first. Valid only within this call on the shard."""
         return self._rows.of_user(user_id, lambda: self._index.seqs_in(cell_of(user_id)))
 
     def _living(self, user_id: str) -> Living:
         return self._rows.living(user_id, self._index.seqs_in(cell_of(user_id)))
 
     def speakers_of(self, user_id: str) -> frozenset[str] | None:
-        """Who speaks in the user's memories; None where there are no memories."""
+        """Return the names of the speakers in the user's memories; None if there are no memories."""
         held = self.held(user_id)
         return held.speakers if len(held) else None
 
     def candidates(self, held: Held) -> Candidates:
-        """What ranking asks of these memories, in their order."""
+        """Return the columns that ranking needs of these memories, in their order."""
         return self._rows.candidates(held)
 
     def with_said(self, held: Held, candidates: Candidates, said: Sequence[SaidRow]) -> Candidates:
-        """The candidates, and after them these exchanges of the user's windows."""
+        """Return the candidates, followed by these exchanges of the user's windows."""
         return with_said(candidates, self._rows.sessions(held), said)
 
     def without_memory(self, user_id: str, said: Sequence[SaidRow]) -> list[SaidRow]:
-        """The exchanges that became no memory, and were not forgotten.
+        """Return the exchanges that neither became a memory nor were forgotten.
 
-        An exchange whose promotion is in became a memory, even if that was merged, archived or removed later.
+        An exchange whose promotion was applied became a memory, even if that was merged, archived or removed later.
         """
         known = self._catalog.knows([row.id for row in said]) | self._catalog.knows([row.event_id for row in said])
         new = [row for row, held in zip(said, known.tolist(), strict=True) if not held]
@@ -283,13 +283,14 @@ class Shard:
         return self._index.similarities(cell_of(user_id), query, candidates.seqs)
 
     def shown(self, places: Places) -> list[Memory]:
-        """These memories as they are, in their order."""
+        """Return the complete memories at these places, in their order."""
         return self._rows.memories(places)
 
     def fill_rows(self, most: int) -> int:
-        """Make at most so many memories ready to be searched that are not: those of an older version, and of a crash.
+        """Add missing terms and bodies to the search rows of at most `most` memories.
 
-        How many it were: when it is 0, all are.
+        They are missing in new memories, after a crash and after an upgrade. Return how many rows were filled; 0 if
+        none is left, or the disk is full.
         """
         return self._rows.fill(most)
 
@@ -303,20 +304,20 @@ class Shard:
         return found[0] if found else None
 
     def archive_held(self, user_id: str) -> HeldArchive:
-        """What is searched of the user's archive. It is good for this call on the shard alone."""
+        """Return the user's archived rows for a search. Valid only within this call on the shard."""
         return self._archived.of_user(user_id)
 
     def archive_speakers_of(self, user_id: str) -> frozenset[str] | None:
-        """Who speaks in the user's archived memories; None where there are none."""
+        """Return the names of the speakers in the user's archived memories; None if there are none."""
         held = self._archived.of_user(user_id)
         return held.speakers if len(held) else None
 
     def archive_vectors(self, held: HeldArchive) -> Vectors:
-        """float32[n, d], in their order; at least one."""
+        """Return the vectors, float32[n, d], in their order; `held` must not be empty."""
         return self._archived.vectors(held)
 
     def archive_shown(self, held: HeldArchive, rows: Places) -> list[Memory]:
-        """Those of these rows, in their order."""
+        """Return the complete archived memories of these rows, in their order."""
         return self._archived.memories(held, rows)
 
     def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
@@ -328,23 +329,23 @@ class Shard:
         return self._catalog.all_links_of(user_id)
 
     def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
-        """What was done to a user's memory since it was made, oldest first."""
+        """Return the events of a user's memory since it was created, oldest first."""
         return self._catalog.history(user_id, memory_id)
 
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """When each of the user's memories was edited last (epoch ms); of those alone that ever were."""
+        """Return the time of the last edit (epoch ms) of each memory of the user that was ever edited."""
         return self._catalog.last_edits(user_id)
 
     def users(self) -> list[Holdings]:
-        """Who has memories here, in alphabetical order."""
+        """Return the users with memories in this shard, in alphabetical order."""
         return self._catalog.users()
 
     def users_with(self, memory_id: uuid.UUID) -> list[str]:
-        """The users who have a memory of this id, or had a near-copy of it; archived ones count."""
+        """Return the users with a memory, an archived memory or a near-copy of this id."""
         return self._catalog.users_with(memory_id)
 
     def stands_for(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
-        """The memory into which a user's near-copy went; the id itself where it is none."""
+        """Return the id of the memory into which a user's near-copy was merged; the same id if it is none."""
         return self._catalog.merged([(user_id, memory_id)]).get((user_id, memory_id), memory_id)
 
     def resembling(self, memory: Memory, memories: Sequence[Memory]) -> Vectors:
@@ -358,7 +359,7 @@ class Shard:
         return self._index.similarities(cell_of(user_id), query, seqs)
 
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
-        """Store the states as of `now` (epoch ms); the number of users whose memories changed state."""
+        """Store the states as of `now` (epoch ms). Return the number of users whose memories changed state."""
         users = self._catalog.recompute(now, lifecycle, self._rows.outdate)
         self._rows.follow()
         self._users.forget(users)
@@ -366,21 +367,21 @@ class Shard:
         return len(users)
 
     def cleanup(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
-        """What cleanup would do as of `now` (epoch ms), with one user's memories or with all."""
+        """Return what cleanup would do as of `now` (epoch ms), with one user's memories or with all."""
         verdicts = self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
         self._catalog.rest()
         return verdicts
 
     def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
-        """Items that have expired as of `now` (epoch ms), at most so many, the first ones first."""
+        """Return at most `most` items that have expired as of `now` (epoch ms), in order of expiry."""
         return self._catalog.expired_items(now, most)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
-        """What the model answered when it was asked about this exchange; None where it was not."""
+        """Return the model's rating of this exchange; None if the model was not asked."""
         return self._catalog.rating(memory_id, model)
 
     def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
-        """Note a model's answer (epoch ms), so that a replay does not ask it again."""
+        """Store a model's rating, given at `now` (epoch ms), so that a replay does not ask the model again."""
         self._catalog.keep_rating(memory_id, model, rating, now)
 
     def unpublished(self) -> list[Transition]:
@@ -390,11 +391,11 @@ class Shard:
         self._catalog.ageing.mark_published(count)
 
     def erasure(self, user_id: str) -> Erasure:
-        """What was forgotten of a user, and what is left of it here."""
+        """Return what was forgotten of a user, and which of the user's rows are left in this shard."""
         return self._catalog.erasure(user_id)
 
     def newest_users(self, most: int) -> list[UserCount]:
-        """The users whose memories were made or read last, with how many they have."""
+        """Return the users whose memories were created or accessed last, with how many memories each has."""
         try:
             return self._catalog.newest_users(most)
         finally:
@@ -426,7 +427,10 @@ class Shard:
             self._catalog.rest()
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
-        """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
+        """Stage the rows for the analysts' copy. Return the new fingerprint and the exported tables.
+
+        Return None if nothing changed since `copied`.
+        """
         exported = self._catalog.export(folder, copied)
         if exported is not None:
             self._catalog.rest()
@@ -434,18 +438,18 @@ class Shard:
 
     @property
     def changes(self) -> int:
-        """How often the memories were changed since the shard was made."""
+        """How often the memories changed since the shard was created."""
         return self._catalog.changes
 
     @property
     def in_pages(self) -> bool:
-        """Whether bytes of what was forgotten may lie in the catalog until it is rewritten."""
+        """Whether the catalog may contain forgotten bytes until it is rewritten."""
         return self._catalog.to_erase
 
     def freeze(self) -> Frozen:
-        """Have the files stay as they are, for a copy, until `thaw`; the shard works on.
+        """Keep the files unchanged, for a copy, until `thaw`. The shard stays in use.
 
-        Forgetting and closing do not wait for it: they break the hold. Raises `duckdb.Error`.
+        Forgetting and closing do not wait: they break the hold. Raises `duckdb.Error`.
         """
         held = self._catalog.hold()
         model = self._catalog.reembedding.model
@@ -460,7 +464,7 @@ class Shard:
         )
 
     def thaw(self, frozen: Frozen) -> None:
-        """The files may change again."""
+        """Let the files change again."""
         self._catalog.release(frozen.held)
 
     def newest_event(self) -> int:
@@ -468,13 +472,14 @@ class Shard:
 
     @property
     def reembedding(self) -> Reembedding:
-        """Vectors of another model in the making."""
+        """The vectors of another model that are being made."""
         return self._catalog.reembedding
 
     def adopt(self, index: SegmentedIndex) -> bool:
-        """Work with the vectors of `reembedding`; False, and nothing changes, where one is missing.
+        """Replace the shard's vectors by those of `reembedding`. If one is missing, return False and replace nothing.
 
-        `index` becomes theirs: the more of them it holds already, the sooner it is done.
+        `index` gets those vectors and becomes the shard's index: the more of them it has already, the sooner it is
+        done.
         """
         while self.reembedding.bring_nearer(index, _REBUILD_ROWS):
             pass
@@ -485,18 +490,18 @@ class Shard:
             self._archived.forget_all()
             try:
                 index.publish(self._next_stamp)
-            except DataDirError as exc:  # without a manifest the next opening makes its segments again
+            except DataDirError as exc:  # without a manifest the next opening rebuilds the segments
                 log.warning("%s", exc)
         return adopted
 
     def index_beside(self, dimension: int) -> SegmentedIndex:
-        """An empty one for `adopt`; no manifest names its segments until then. Discard it if it is not adopted."""
+        """Return an empty index for `adopt`; no manifest names its segments. Discard it if it is not adopted."""
         return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
 
     def segment_files(self) -> list[SnapshotFile]:
-        """The sealed segments and their manifest, for a checkpoint: what they lack is in the catalog's vectors.
+        """Return the sealed segments and their manifest, for a checkpoint. The catalog's vectors have the rest.
 
-        While `hold_segments` holds them they stay, and change only where vectors that are forgotten are overwritten.
+        While `hold_segments` holds them, they change only where forgotten vectors are overwritten.
         """
         found = self._folder / manifest.NAME
         if not found.exists():
@@ -508,11 +513,11 @@ class Shard:
         return [SnapshotFile(f"shard/{manifest.NAME}", found, found.stat().st_size, sealed=False), *held]
 
     def hold_segments(self, held: bool) -> None:
-        """Have no segment take the place of others, until it is called with False."""
+        """Keep all segments in place while `held`; with False, they may be replaced again."""
         self._index.hold(held)
 
     def limit_memory(self, memory: int) -> None:
-        """Work with so many bytes for the catalog from now on."""
+        """Limit the catalog to `memory` bytes of memory from now on."""
         self._catalog.limit_memory(memory)
 
     def in_step(self) -> bool:
@@ -520,11 +525,10 @@ class Shard:
         return np.array_equal(self._catalog.seqs(), self._index.seqs())
 
     def save(self) -> None:
-        """Bring the index's segments nearer to what is in; the catalog needs no saving.
+        """Seal new vectors into segments, and erase forgotten data from the files when the shard is idle.
 
-        Once nothing else is going on, what was forgotten is erased from the files, too.
-
-        What takes longer than milliseconds is done on a thread of its own. What segments lack, the next opening adds.
+        The catalog needs no saving. Sealing or merging that takes more than milliseconds runs on a thread of its own.
+        The next opening adds vectors that the segments lack.
         """
         self._index.tidy()
         if self._catalog.to_erase:
@@ -532,7 +536,7 @@ class Shard:
         self._saved_changes = self._catalog.changes
 
     def _erase_in_time(self) -> None:
-        """A small one once nothing was changed since the last saving, each after as many as an index is put off."""
+        """Erase a small catalog if nothing changed since the last save; erase any after `PUT_OFF` postponed saves."""
         quiet = self._catalog.changes == self._saved_changes
         if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == PUT_OFF:
             self._erase()
@@ -540,7 +544,7 @@ class Shard:
             self._erasing_put_off += 1
 
     def _erase(self) -> None:
-        """Write the files again, so that no byte of what was forgotten stays. A full disk puts it off."""
+        """Rewrite the files without any byte of forgotten data. A full disk postpones it."""
         self._erasing_put_off = 0
         try:
             self._index.sync()

@@ -1,4 +1,4 @@
-"""What a memory rests on: which messages, of those that were said again and again not all; and who wrote them."""
+"""A memory's sources: its messages (not all, if they were repeated very often), and who wrote them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from schemas.memories import Memory
 from schemas.sources import SOURCES, sources_in, together
 
-#: As many as a request to remember may name.
+#: The same limit as in a request to remember.
 MOST: Final = 1_000
 
 
 def sources(*several: Iterable[str]) -> tuple[str, ...]:
-    """Each id once, in the order of its first use; of more than `MOST`, the first half and the newest.
+    """Return each id once, in the order of its first use; of more than `MOST`, the first and the last half.
 
     >>> sources(["a", "b"], ["b", "c"])
     ('a', 'b', 'c')
@@ -24,12 +24,12 @@ def sources(*several: Iterable[str]) -> tuple[str, ...]:
 
 
 def said_by(memories: Iterable[Memory]) -> list[str]:
-    """Who wrote what these are made of."""
+    """Return who wrote the messages of these memories."""
     return together(*(sources_in(memory.meta, memory.kind) for memory in memories))
 
 
 def said_by_both(memory: Memory, copy: Memory) -> Memory:
-    """The memory, with those who wrote the near-copy: it goes with either."""
+    """Return the memory with the near-copy's writers added: it is forgotten with either's memories."""
     both = said_by((memory, copy))
     if both == sorted(sources_in(memory.meta, memory.kind)):
         return memory

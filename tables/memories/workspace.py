@@ -1,4 +1,4 @@
-"""The memories that a batch of events works on: what the catalog holds, and over it what the batch has changed."""
+"""Workspaces: the memories that a batch of events works on, from the catalog, with the batch's changes applied."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tables.memories.catalog.catalog import Catalog, Changes, Done, Merged, Move
 from tables.memories.catalog.erasing import NAMING, OUR_REASONS, Named
 from tables.vectors.index import Vectors
 
-#: Of a memory's `meta.transitions`, the newest.
+#: How many of the newest entries a memory's `meta.transitions` keeps.
 TRANSITIONS_KEPT = 20
 
 
 @dataclass(slots=True)
 class Workspace:
-    """One user's memories by id, current and archived: ids belong to users, and another's may be the same.
+    """One user's memories by id, archived or not. Another user's memory may have the same id.
 
-    `first` numbers the first new one; all writing goes into `changes`, which the users of a batch share.
+    `first` is the number of the first new row. All changes go into `changes`, which the users of a batch share.
     """
 
     user_id: str
@@ -36,12 +36,12 @@ class Workspace:
     first: int
     known: dict[uuid.UUID, Memory] = field(default_factory=dict)
     archived: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    #: Of near-copies that are no memories of their own, the memory that stands for each.
+    #: By the id of a near-copy, the memory into which it was merged.
     aliases: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
     gone: set[uuid.UUID] = field(default_factory=set)
     #: How many new memories there are.
     added: int = 0
-    #: Of those that were there before: how many more are current by now, and how many more of these are not pinned.
+    #: Besides `added`: how many more memories are current by now, and how many more of these are not pinned.
     regained: int = 0
     loosened: int = 0
 
@@ -53,11 +53,11 @@ class Workspace:
             self._learn_archived(self.catalog.archive.by_id(asked))
 
     def load_current(self) -> None:
-        """Have all of the user's at hand but for the archive."""
+        """Load all of the user's memories that are not archived."""
         self._learn(self.catalog.of_user(self.user_id))
 
     def load_all(self) -> None:
-        """Have all of the user's at hand."""
+        """Load all of the user's memories, archived ones too."""
         self.load_current()
         self._learn_archived(self.catalog.archive.of_user(self.user_id))
 
@@ -65,11 +65,11 @@ class Workspace:
         return [(self.user_id, identity) for identity in ids]
 
     def summed_up_in(self, ids: set[uuid.UUID]) -> set[uuid.UUID]:
-        """The summaries that were ever made of these."""
+        """Return the ids of all summaries that were ever made of these memories."""
         return self.catalog.summed_up_in(self.user_id, ids)
 
     def load_behind(self, ids: set[uuid.UUID]) -> None:
-        """Have those at hand in whose place one of `ids` stands."""
+        """Load the memories that one of `ids` summarizes or supersedes."""
         self._learn(self.catalog.behind(self.user_id, ids))
 
     def _learn(self, memories: Iterable[Memory]) -> None:
@@ -84,16 +84,16 @@ class Workspace:
                 self.archived.setdefault(memory.id, memory)
 
     def named(self, memory_id: uuid.UUID) -> uuid.UUID:
-        """The id under which the memory is kept."""
+        """Return the id under which the memory is kept: for a near-copy, that of the memory it was merged into."""
         return self.aliases.get(memory_id, memory_id)
 
     def names(self, memory_id: uuid.UUID) -> set[uuid.UUID]:
-        """The memory's id, and those of the near-copies for which it stands."""
+        """Return the memory's id, and those of the near-copies that were merged into it."""
         fresh = {alias for alias, stands in self.aliases.items() if stands == memory_id}
         return {memory_id} | fresh | self.catalog.merged_into(self.user_id, memory_id)
 
     def has(self, memory_id: uuid.UUID) -> bool:
-        """Whether there is such a memory, of its own or as a near-copy, here or in the archive."""
+        """Whether this is the id of a memory, an archived memory or a near-copy."""
         if memory_id in self.known:
             return True
         elsewhere = self.aliases or self.archived  # hashing an id takes longer than all else here
@@ -104,7 +104,7 @@ class Workspace:
         return self.first + self.changes.numbered
 
     def add(self, memory: Memory, vector: Vectors) -> None:
-        """A new row, numbered `next_seq`."""
+        """Add a new row, numbered `next_seq`."""
         self.changes.numbered += 1
         self.changes.new[memory.seq] = memory
         self.changes.vectors[memory.seq] = vector
@@ -113,7 +113,10 @@ class Workspace:
 
     @property
     def more(self) -> tuple[int, int]:
-        """How many more memories are current than before the batch, and how many more of these are not pinned."""
+        """How many more memories are current than before the batch, and how many more of these are not pinned.
+
+        Upper bounds: each new row counts for both.
+        """
         return self.added + self.regained, self.added + self.loosened
 
     def _recount(self, before: Memory, after: Memory | None) -> None:
@@ -131,7 +134,7 @@ class Workspace:
             self.changes.updated[memory.seq] = memory
 
     def merge(self, memory: Memory, twin: Memory) -> None:
-        """`twin` stands for `memory` from now on."""
+        """Record that `memory` was merged into `twin`."""
         self.aliases[memory.id] = twin.id
         self.changes.merged.append(Merged(memory.id, twin.user_id, twin.id, memory.created_at))
 
@@ -144,12 +147,12 @@ class Workspace:
         self.changes.archived.append(ToArchive(memory.seq, at, reason))
 
     def unarchive(self, memory: Memory) -> None:
-        """Out of the archive, to wherever."""
+        """Take a memory out of the archive; the caller decides where it goes."""
         del self.archived[memory.id]
         self.changes.unarchived.append(memory.seq)
 
     def drop(self, memory: Memory) -> None:
-        """Its row goes, and comes back as nothing or under another number."""
+        """Delete the memory's row; the caller may add the memory again under another number."""
         self._recount(memory, None)
         self.known.pop(memory.id, None)
         self.changes.updated.pop(memory.seq, None)
@@ -157,7 +160,7 @@ class Workspace:
             self.changes.dropped.append(memory.seq)
 
     def forget(self, memory: Memory) -> None:
-        """Nothing of it stays but its name in the audit trail."""
+        """Delete the memory, archived or not. The audit trail keeps its id."""
         if memory.id in self.archived:
             self.unarchive(memory)
         else:
@@ -165,17 +168,17 @@ class Workspace:
         self.gone.add(memory.id)
 
     def erase(self, ids: set[uuid.UUID]) -> None:
-        """No word is kept of these, be they there or not."""
+        """Erase all words about these memories, whether they exist or not."""
         self.changes.forgotten += self._named(ids)
         self._erase_noted(ids.__contains__)
 
     def erase_all(self) -> None:
-        """No word is kept of what the user had before."""
+        """Erase all words about the memories that the user has had so far."""
         self.changes.forgotten_users.append(self.user_id)
         self._erase_noted(lambda identity: True)
 
     def _erase_noted(self, concerned: Callable[[uuid.UUID], bool]) -> None:
-        """What earlier events of the batch noted goes as what is in the tables does."""
+        """Erase notes of the batch's earlier events, like the rows in the tables."""
         changes, user = self.changes, self.user_id
         for table, columns in NAMING.items():
             rows = getattr(changes, table)
@@ -193,7 +196,7 @@ class Workspace:
         ]
 
     def said_after(self, moment: int) -> set[uuid.UUID]:
-        """The user's near-copies that were said after a moment (epoch ms)."""
+        """Return the ids of the user's near-copies that were said after a moment (epoch ms)."""
         mine = (new for new in self.changes.merged if new.user_id == self.user_id)
         fresh = {new.memory_id for new in mine if new.said_at > moment}
         return fresh | self.catalog.merged_after(self.user_id, moment)
@@ -208,16 +211,16 @@ class Workspace:
         self.changes.unlinked.append(link)
 
     def note(self, memory: Memory, at: int, event: str, **details: Any) -> None:
-        """For the memory's history."""
+        """Add an entry to the memory's history."""
         self.changes.history.append(Done(memory.id, memory.user_id, at, event, details))
 
     def move(self, memory: Memory, before: str, after: str, at: int, reason: str) -> None:
-        """For the audit trail."""
+        """Add an entry to the audit trail."""
         score = score_of(memory, at, self.lifecycle)
         self.changes.moves.append(Move(memory.id, memory.user_id, before, after, score, at, reason))
 
     def with_transition(self, memory: Memory, before: str, after: str, at: int) -> dict[str, Any]:
-        """The memory's `meta` with one transition more."""
+        """Return the memory's `meta` with one more transition."""
         entry = {
             "at": iso(at),
             "from": before,
@@ -229,7 +232,7 @@ class Workspace:
         return {**memory.meta, "transitions": [*earlier, entry][-TRANSITIONS_KEPT:]}
 
     def vectors_of(self, memories: Sequence[Memory]) -> Vectors:
-        """float32[n, d], stored or new."""
+        """Return the vectors of stored or new memories, float32[n, d], in their order."""
         stored = [memory.seq for memory in memories if memory.seq not in self.changes.vectors]
         found: Mapping[int, Vectors] = {}
         if stored:
@@ -239,7 +242,7 @@ class Workspace:
 
 
 class Workspaces(dict[str, Workspace]):
-    """Those of a batch's users, by user: each is made when it is asked for. They share changes."""
+    """The workspaces of a batch by user, each made on first access. They share `changes`."""
 
     def __init__(self, catalog: Catalog, lifecycle: LifecycleSettings, first: int) -> None:
         super().__init__()
@@ -251,7 +254,7 @@ class Workspaces(dict[str, Workspace]):
         return made
 
     def look_up(self, named: set[Named]) -> None:
-        """Have what these mean at hand. Most are new, and of those no table has to be asked."""
+        """Load the memories with these ids. Most ids are new, and need no query."""
         held = self.catalog.perhaps(named)
         if not held:
             return

@@ -1,1 +1,1 @@
-"""Shards that no process has open: inspected, compared, rebuilt, carried over."""
+"""Shards that no process has open: compared, rebuilt, carried over."""

@@ -1,4 +1,4 @@
-"""What a shard knows that no log says, or says no more: what was forgotten, and what a model answered."""
+"""Data of a shard that the log lacks, or has no longer: tombstones, and a model's ratings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tables.database.database import connect
 from tables.database.inspection import inspect_catalog
 from tables.memories.catalog.catalog import Tombstone
 
-#: Catalogs of earlier versions have it not.
+#: Catalogs of earlier versions do not have this column.
 _HAS_SEEN: Final = "SELECT count(*) FROM duckdb_columns() WHERE (table_name, column_name) = ('tombstones', 'seen_at')"
 
 
@@ -29,7 +29,7 @@ class CarryOver(NamedTuple):
 
 
 def carry_over(partition: int, path: Path) -> CarryOver:
-    """Read from the catalog at `path`. Raises `ShardLocked` where a worker has it, and as `inspect_catalog` does."""
+    """Read from the catalog at `path`. Raises `ShardLocked` if a worker has it open; as `inspect_catalog` does."""
     inspect_catalog(partition, path)
     with connect(path, read_only=True) as db:
         tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}

@@ -1,4 +1,4 @@
-"""Where two shards of one partition differ: a live one, and one made of the same log."""
+"""Differences between two shards of one partition: the live one, and one rebuilt from the same log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tables.database.shard_info import read_info
 from tables.memories.catalog.erasing import RECOMPUTED
 from tables.vectors.vector_file import Head, VectorFile, path_of
 
-#: Ids that are named of each table.
+#: Number of ids that are named for each table.
 NAMED = 5
 
 _MEMORY = (
@@ -24,9 +24,9 @@ _MEMORY = (
     "access_count, pinned, list_sort(summary_of) AS summary_of, summarized_by, expires_at, superseded_by, "
     "json_merge_patch(meta, '{\"transitions\": null}') AS meta"
 )
-#: By table: what is compared, the id first. Left out: what depends on when it was worked out or written (states and
-#: the transitions of a recompute), which ids are still known, numbers of rows, and ratings, of which no log knows.
-#: History and transitions are compared from the moment on from which both shards still have them.
+#: The compared columns by table, the id first. Left out: values that depend on when they were computed or written
+#: (states and the transitions of a recompute), which ids are still known, row numbers, and ratings, which are in no
+#: log. History and transitions are compared from the time on from which both shards have all of them.
 _ROWS = {
     "memories": f"SELECT {_MEMORY} FROM {{db}}.memories",
     "archive": f"SELECT {_MEMORY}, archived_at, reason FROM {{db}}.archive",
@@ -39,7 +39,7 @@ _ROWS = {
     "tombstones": "SELECT memory_id, user_id, max(forgotten_at) FROM {db}.tombstones GROUP BY ALL",
 }
 _THERE = "SELECT id FROM {db}.memories UNION ALL SELECT id FROM {db}.archive"
-#: Vectors of one text differ in the last digits, by the batch in which it was embedded.
+#: Least cosine of equal vectors: those of one text differ in the last digits, by the batch in which it was embedded.
 _SAME = 0.9999
 _AT_A_TIME = 10_000
 _VECTORS = """
@@ -53,7 +53,7 @@ _VECTORS = """
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """Rows of a table that only one of the two has; a row that differs counts on both sides. `ids` are a few."""
+    """Rows that only one of the two tables has; a changed row counts on both sides. `ids` are a few of them."""
 
     partition: int
     table: str
@@ -63,7 +63,7 @@ class TableDifference:
 
 
 def differences(partition: int, live: Path, made: Path, users: Sequence[str] = ()) -> list[TableDifference]:
-    """Compare two catalogs, or what they hold of some users. Raises as `inspect_catalog` does."""
+    """Compare two catalogs, or only the rows of some users. Raises as `inspect_catalog` does."""
     ours, theirs = inspect_catalog(partition, live), inspect_catalog(partition, made)
     if ours != theirs:
         raise ShardError(
@@ -83,7 +83,7 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
 
 
 def _since(db: duckdb.DuckDBPyConnection, table: str, sql: str) -> str:
-    """With the moment from which on both have all rows of the table."""
+    """Insert the time from which both catalogs have all rows of the table."""
     moment = max(read_info(db, one).whole_from(table) for one in ("live", "made"))
     return sql.replace("{from}", f"make_timestamp_ms({moment:d})")
 

@@ -1,4 +1,4 @@
-"""The FAISS segments of a shard that no process has open, recreated from its stored vectors."""
+"""Rebuilds the FAISS segments of a shard that no process has open, from its stored vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tables.vectors.segmented import SegmentedIndex
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What an index holds now. `was`: how its segments were found, `missing`, `damaged`, `stale` or `in step`."""
+    """The rebuilt index. `was`: the state of its old segments, `missing`, `damaged`, `stale` or `in step`."""
 
     partition: int
     model: str
@@ -31,10 +31,11 @@ class Rebuilt:
 
 
 def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) -> Rebuilt | None:
-    """Rebuild the index beside the catalog at `path`; None where the shard has never held a vector.
+    """Rebuild the index beside the catalog at `path`; None if the shard has never had a vector.
 
-    `tell` hears how many vectors are in, of how many. The old segments stay until the new ones are whole, and these
-    are read again: their numbers must be the catalog's. Raises `ShardLocked`, `ShardError` and `DataDirError`.
+    `tell` gets the number of vectors done, and of all. The old segments stay until the new ones are complete, and the
+    new ones are read again: their numbers must be the catalog's. Raises `ShardLocked`, `ShardError` and
+    `DataDirError`.
     """
     folder = path.parent
     catalog = Catalog(path, partition)

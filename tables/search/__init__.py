@@ -1,1 +1,1 @@
-"""What a search reads of a shard without SQL: rows, terms and bodies in mapped files, and caches over them."""
+"""Data that a search reads of a shard without SQL: rows, terms and bodies in mapped files, and caches over them."""

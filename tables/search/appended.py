@@ -1,7 +1,7 @@
-"""A file that grows at its end: written with `pwrite`, so a full disk is an error, and read through a mapping.
+"""An append-only file: written with `pwrite`, so a full disk raises an error, and read through a mapping.
 
-A worker that is killed loses nothing of it; a machine that loses its power may lose any of it. Nothing is synced or
-checked here, so the caller must check the bytes that it reads.
+A killed worker loses none of its bytes; a power failure may lose any of them. This module syncs and checks nothing,
+so the caller must check the bytes that it reads.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-#: The file has room for so much more than is in it, as a hole: the mapping is recreated when that is used up.
+#: Bytes of free room, a hole, after the data. The mapping is recreated when the room is used up.
 _ROOM: Final = 16 * 1024 * 1024
 _ZEROS: Final = bytes(64 * 1024)
 
 
 class AppendedFile:
-    """Bytes at offsets that stay what they are. `size` is where the next ones go: a multiple of 8."""
+    """Bytes at fixed offsets. `size` is the offset of the next append, a multiple of 8."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -28,13 +28,13 @@ class AppendedFile:
         self._bytes, self._mapped = memoryview(b""), np.empty(0, np.uint8)
 
     def begin(self, size: int) -> None:
-        """What lies from `size` on, a multiple of 8, is worth nothing."""
+        """Cut the file to `size` bytes, a multiple of 8, and map it."""
         self.size = size
         os.ftruncate(self._file, size)
         self._map()
 
     def append(self, data: bytes) -> int:
-        """Write at the end; where that was. Raises `OSError`."""
+        """Write at the end and return the offset. Raises `OSError`."""
         at, padded = self.size, len(data) + -len(data) % 8
         if at + padded > len(self._mapped):
             os.ftruncate(self._file, at + padded)
@@ -45,17 +45,17 @@ class AppendedFile:
         return at
 
     def read(self, at: int, length: int) -> memoryview:
-        """To be used before the next `append`; what lies behind the end is left out."""
+        """Return bytes, to be used before the next `append`. Bytes past the end of the mapping are left out."""
         return self._bytes[at : at + length]
 
     def erase(self, at: int, length: int) -> None:
-        """Zeros in the place of what was there."""
+        """Overwrite bytes with zeros."""
         for start in range(at, at + length, len(_ZEROS)):
             _write(self._file, _ZEROS[: min(len(_ZEROS), at + length - start)], start)
 
     @property
     def words(self) -> npt.NDArray[np.uint64]:
-        """All of it, as little-endian words of 64 bits."""
+        """The mapped file, as little-endian words of 64 bits."""
         return self._mapped.view("<u8")
 
     def _map(self) -> None:

@@ -1,6 +1,6 @@
-"""What a search of the archive reads of a user's archived memories: worked out once, kept until they change.
+"""Cache of the ranking data of users' archived memories, valid until the memories change.
 
-Texts and vectors are not kept: the vectors are read in one statement, and of the texts those that are shown.
+Texts and vectors are not cached: one statement reads the vectors, another the memories that are shown.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class HeldArchive:
 
     @property
     def bytes(self) -> int:
-        """What it takes of the memory."""
+        """About how many bytes of memory it takes."""
         return 1000 + 8 * len(self.candidates.terms.words) + 60 * len(self)
 
 
 class ArchivedRows:
-    """The archived memories of the users who were asked about last. The shard serialises its use."""
+    """The archived memories of recently searched users. Not thread-safe: the shard serialises its use."""
 
     def __init__(self, archive: ArchiveTable, recent: Recent) -> None:
         self._archive, self._recent = archive, recent
@@ -49,15 +49,15 @@ class ArchivedRows:
         return found
 
     def vectors(self, held: HeldArchive) -> Vectors:
-        """float32[n, d], in their order."""
+        """The vectors of the memories, float32[n, d], in their order."""
         return self._archive.vectors(held.candidates.seqs.tolist())
 
     def memories(self, held: HeldArchive, rows: Places) -> list[Memory]:
-        """Those of these rows, in their order."""
+        """The memories of these rows, in their order."""
         return self._archive.by_seq(held.candidates.seqs[rows].tolist())
 
     def forget(self, user_ids: Iterable[str]) -> None:
-        """They are read again when they are asked about."""
+        """Drop these users from the cache; the next search reads them again."""
         for user_id in user_ids:
             self._recent.drop((self, user_id))
 

@@ -1,4 +1,4 @@
-"""A memory as bytes: what an answer shows of it, and ranking does not ask."""
+"""A memory's body as bytes: the fields that an answer shows and ranking does not need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tables.search.row_file import BODY, PINNED, Row, Rows
 
 
 def body_of(memory: Memory) -> bytes:
-    """All but what a row of its own holds: number, importance, moments, accesses, pin."""
+    """Encode all fields except those in the memory's row: number, importance, times, accesses, pin."""
     return orjson.dumps(
         [
             memory.id,
@@ -36,12 +36,12 @@ def body_of(memory: Memory) -> bytes:
 
 
 def check_of(body: bytes | memoryview, seq: int) -> int:
-    """Bytes of another memory, or none at all, do not have it."""
+    """Return a checksum of a body and its memory's number: bytes of another memory, or lost bytes, do not match."""
     return zlib.crc32(body, seq & 0xFFFFFFFF)
 
 
 def memory_of(row: Row, body: memoryview) -> Memory:
-    """The memory of a row and its body."""
+    """Decode a memory from its row and its body."""
     identity, user, session, agent, text, kind, messages, state, meta, members, whole, newer = orjson.loads(body)
     return Memory(
         seq=row.seq,
@@ -66,25 +66,25 @@ def memory_of(row: Row, body: memoryview) -> Memory:
 
 
 def bytes_of(rows: Rows) -> npt.NDArray[np.int64]:
-    """How long the body of each row is in the file, int64[n]."""
+    """The padded length of each row's body in the file, int64[n]."""
     lengths = rows["body"].astype(np.int64)
     return lengths + -lengths % 8
 
 
 class BodiesFile(AppendedFile):
     def put(self, bodies: Sequence[bytes]) -> npt.NDArray[np.int64]:
-        """Write bodies; where each lies. Raises `OSError`."""
+        """Write bodies and return the offset of each, int64[n]. Raises `OSError`."""
         start = self.append(b"".join(body + bytes(-len(body) % 8) for body in bodies))
         sizes = np.array([len(body) + -len(body) % 8 for body in bodies], np.int64)
         return start + np.cumsum(sizes) - sizes
 
     def of(self, row: Row) -> memoryview | None:
-        """The row's body; None where the disk has lost it, or the catalog has another one."""
+        """The row's body; None if the disk has lost it or it is stale."""
         if not row.flags & BODY:
             return None
         body = self.read(row.body_at, row.body)
         return body if check_of(body, row.seq) == row.body_check else None
 
     def wipe(self, row: Row) -> None:
-        """Nothing of the row's body stays."""
+        """Overwrite the row's body with zeros."""
         self.erase(row.body_at, row.body)

@@ -1,4 +1,4 @@
-"""What ranking asks of a user's memories, as arrays: one row is one memory, oldest first."""
+"""The data of a user's memories that ranking reads, as arrays: one row is one memory, oldest first."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ Numbers = npt.NDArray[np.int64]
 class Candidates:
     """`seqs`, `last_accessed` (epoch ms) and `previous` int64[n], `importance` float64[n], flags bool[n].
 
-    `previous` is the row of the memory before it in the same session, -1 where there is none. `current` is what
-    `Memory.current` says.
+    `previous` is the row of the preceding memory in the same session, or -1. `current` is `Memory.current`.
     """
 
     seqs: Numbers
@@ -33,7 +32,7 @@ class Candidates:
 
     @classmethod
     def of(cls, memories: Sequence[Memory]) -> Self:
-        """Worked out from memories, oldest first."""
+        """Build the arrays from memories, oldest first."""
         numbers = {session: number for number, session in enumerate({m.session_id for m in memories} - {None}, 1)}
         return cls(
             seqs=np.array([memory.seq for memory in memories], np.int64),
@@ -50,7 +49,7 @@ class Candidates:
 
 
 def previous(sessions: npt.NDArray[np.uint64]) -> Numbers:
-    """For each row the one before it in the same session, -1 where there is none; 0 is no session."""
+    """For each row, the preceding row of the same session, or -1. Session 0 means no session."""
     before = np.full(len(sessions), -1, np.int64)
     by_session = np.argsort(sessions, kind="stable")
     ordered = sessions[by_session]

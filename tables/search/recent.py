@@ -1,4 +1,4 @@
-"""What was asked for last, kept within so many bytes: one `Recent` may be shared by all shards of a worker."""
+"""LRU cache bounded in bytes. All shards of a worker may share one `Recent`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Final
 
-#: For all shards of a worker: words and memories of thousands of users, beside a gigabyte of everything else.
-#: What has left costs one pass over mapped files, or one statement, when it is asked for again.
+#: For all shards of a worker: words and memories of thousands of users, while the rest of a worker takes a gigabyte.
+#: Reading an evicted entry again costs one pass over mapped files, or one statement.
 RECENT_BYTES: Final = 64 * 1024 * 1024
 
 
 class Recent:
-    """Values by key, of which the least recently asked for leave first. Shards use it from threads of their own."""
+    """Values by key; the least recently used are evicted first. Thread-safe: each shard has its own thread."""
 
     def __init__(self, most: int = RECENT_BYTES) -> None:
         self._most, self.held = most, 0
@@ -21,7 +21,7 @@ class Recent:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any:
-        """None where it is not, or no longer, kept."""
+        """The value, or None if it is not in the cache."""
         with self._lock:
             found = self._values.get(key)
             if found is None:
@@ -30,7 +30,7 @@ class Recent:
             return found[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Keep a value of so many bytes. One that alone is too large is not kept, and takes no other's place."""
+        """Cache a value of `size` bytes. A value larger than the whole cache is not kept and evicts nothing."""
         with self._lock:
             self._drop(key)
             if size > self._most:
@@ -49,7 +49,7 @@ class Recent:
         self.held -= size
 
     def drop_all(self, owner: Hashable) -> None:
-        """Those whose key is a tuple that begins with `owner`."""
+        """Drop the values whose key is a tuple that begins with `owner`."""
         with self._lock:
             for key in [key for key in self._values if isinstance(key, tuple) and key[0] is owner]:
                 self._drop(key)

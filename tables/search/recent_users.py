@@ -1,4 +1,4 @@
-"""The memories of the users who were asked about last, kept up to date with what is written."""
+"""Cache of the memories of recently searched users, updated with each write."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from schemas.memories import Memory
 from tables.memories.catalog.catalog import Changes
 from tables.search.recent import Recent
 
-#: Of a memory beside its text, its metadata and its message ids, about.
+#: About how many bytes a memory takes besides its text, metadata and message ids.
 _MEMORY_BYTES: Final = 700
 
 
 class RecentUsers:
-    """Memories by user, oldest first, as `read` gives them, as many as `recent` has room for."""
+    """Memories by user, oldest first, as `read` returns them; `recent` bounds how many are cached."""
 
     def __init__(self, read: Callable[[str], list[Memory]], recent: Recent) -> None:
         self._read, self._recent = read, recent
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
-        """The same object until one of them changes, or it has made room for others."""
+        """The user's memories: the same tuple until one of them changes or the entry is evicted."""
         found = self._known(user_id)
         if found is None:
             found = tuple(self._read(user_id))
@@ -32,7 +32,7 @@ class RecentUsers:
         return found
 
     def follow(self, changes: Changes, user_ids: Iterable[str]) -> None:
-        """Take over what was written of these users: all others are as they were."""
+        """Apply changes to the cached memories of these users; they affect no other user."""
         remembered = {user_id: known for user_id in user_ids if (known := self._known(user_id)) is not None}
         if not remembered:
             return
@@ -49,7 +49,7 @@ class RecentUsers:
                 self._keep(user_id, tuple(merged))
 
     def forget(self, user_ids: Iterable[str]) -> None:
-        """They are read again when they are asked about."""
+        """Drop these users from the cache; the next request reads them again."""
         for user_id in user_ids:
             self._recent.drop((self, user_id))
 
@@ -65,7 +65,7 @@ class RecentUsers:
 
 
 def bytes_of(memories: Sequence[Memory]) -> int:
-    """What memories take of the memory, about: metadata as objects are four times their JSON."""
+    """About how many bytes these take: metadata as Python objects take four times their JSON."""
     return 500 + sum(
         _MEMORY_BYTES + sys.getsizeof(memory.text) + 4 * len(orjson.dumps(memory.meta)) + 80 * len(memory.message_ids)
         for memory in memories

@@ -1,8 +1,8 @@
-"""Rows of one width in a mapped file, by number: what ranking asks of every memory, and where the rest of it lies.
+"""Fixed-width rows in a mapped file, by memory number: ranking data, and the offsets of terms and body.
 
-Rows are in the order of their numbers; new ones have higher numbers and go to the end. Most numbers follow each
-other, so little is held in memory to find one (`tables/runs.py`). The first row is the header: its `seq` is a mark,
-`user` the generation, `created_at` the rules by which terms are taken, `terms_at` how often the catalog was changed.
+Rows are ordered by number; new ones have higher numbers and go to the end. Most numbers are consecutive, so finding a
+row needs little memory (`tables/runs.py`). The first row is the header: its `seq` is a magic number, `user` the
+generation, `created_at` the version of the term rules, `terms_at` the number of catalog changes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from tables.search.tokens import RULES
 
 Rows = npt.NDArray[np.void]
 
-#: Times are epoch ms. `user` and `session` are hashes; `speakers` is a hash of the speakers, 0 without any.
-#: Offsets and lengths of `terms` (words) and `body` (bytes) are those in the two other files. `check` covers all
-#: fields but those that an access changes.
+#: Times are epoch ms. `user`, `session` and `speakers` are hashes, `speakers` 0 if there are none. Offsets are bytes
+#: in the two other files; lengths are words for `terms` and bytes for `body`. `check` covers the `_CHECKED` fields.
 ROW: Final = np.dtype(
     [
         ("seq", "<i8"),
@@ -46,7 +45,7 @@ ROW: Final = np.dtype(
 
 
 class Row(NamedTuple):
-    """A row as numbers."""
+    """A row as Python numbers."""
 
     seq: int
     user: int
@@ -67,14 +66,14 @@ class Row(NamedTuple):
 
 
 def each(rows: Rows) -> list[Row]:
-    """Rows one by one."""
+    """The rows as a list."""
     return [Row(*row) for row in rows.tolist()]
 
 
 _OF_ACCESS: Final = {"importance", "last_accessed", "access_count", "check", "flags"}
 _CHECKED: Final = tuple(name for name in ROW.names or () if name not in _OF_ACCESS)
-HELD: Final = 1  #: its terms are in
-BODY: Final = 2  #: its body is in, and as the catalog has it
+HELD: Final = 1  #: its terms are written
+BODY: Final = 2  #: its body is written and not stale
 PINNED: Final = 4
 CURRENT: Final = 8
 GONE: Final = 16
@@ -84,7 +83,7 @@ _MORE: Final = 1024
 
 
 class RowFile:
-    """`rows` are those in use, as they lie in the file: writing into them is writing the file."""
+    """`rows` are the rows in use, mapped: an assignment to them writes the file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -98,14 +97,14 @@ class RowFile:
 
     @property
     def seqs(self) -> npt.NDArray[np.int64]:
-        """The numbers of the rows, ascending, as they lie in the file."""
+        """The numbers of the rows, ascending; a view of the file."""
         seqs: npt.NDArray[np.int64] = self.rows["seq"]
         return seqs
 
     def load(self, generation: int, changes: int) -> bool:
-        """Take what is in the file; whether it is of this generation, whole, and as it was after so many changes.
+        """Map the file; True if it is of this generation, in order, and includes this number of catalog changes.
 
-        Or one fewer: the process may have ended between the catalog's commit and the rows.
+        One change fewer is allowed: the process may have ended between the catalog's commit and the rows.
         """
         held = os.fstat(self._file).st_size // ROW.itemsize
         if held < 1:
@@ -119,7 +118,7 @@ class RowFile:
         return bool(mine and changes - 1 <= header["terms_at"] <= changes and (np.diff(seqs) > 0).all())
 
     def begin(self, seqs: npt.NDArray[np.int64]) -> None:
-        """Rows of these numbers, ascending, and else of zeros, in place of all that was there. Raises `OSError`."""
+        """Replace all rows by rows of these numbers, ascending, all other fields 0. Raises `OSError`."""
         self._all, self._mapping = np.zeros(0, ROW), None
         os.ftruncate(self._file, 0)
         self._count, self._runs = 0, Runs()
@@ -127,12 +126,12 @@ class RowFile:
         self.add(seqs)
 
     def reserve(self, more: int) -> None:
-        """Have room for so many more. Raises `OSError` where the disk has none."""
+        """Make room for so many more rows. Raises `OSError` if the disk is full."""
         if self._count + more >= len(self._all):
             self._grow(self._count + more)
 
     def add(self, seqs: npt.NDArray[np.int64]) -> Places:
-        """Rows of numbers above all others, ascending, for which room was reserved; their places."""
+        """Add rows and return their places. The numbers ascend, above all others; `reserve` made room for them."""
         start, self._count = self._count, self._count + len(seqs)
         self._runs.add(seqs)
         fresh = np.zeros(len(seqs), ROW)
@@ -142,22 +141,22 @@ class RowFile:
         return np.arange(start, self._count)
 
     def places(self, seqs: npt.NDArray[np.int64]) -> Places:
-        """Where the rows of these numbers are; those that have none are left out."""
+        """The places of the rows of these numbers; numbers without a row are left out."""
         return self._runs.places(seqs)
 
     def stamp(self, generation: int, changes: int) -> None:
-        """What is in the file belongs to this generation from now on; on the disk when it returns."""
+        """Mark the rows as belonging to this generation and number of catalog changes, and sync the file."""
         header = self._all[0:1]
         header["seq"], header["user"], header["created_at"] = _MAGIC, generation, RULES
         self.follow(changes)
         self.sync()
 
     def follow(self, changes: int) -> None:
-        """What is in the file is as it is after so many changes of the catalog."""
+        """Record that the rows include this number of catalog changes."""
         self._all["terms_at"][0] = changes
 
     def sync(self) -> None:
-        """What was written into rows is on the disk when it returns."""
+        """Flush the rows to the disk."""
         if self._mapping is not None:
             self._mapping.flush()
 
@@ -176,7 +175,7 @@ class RowFile:
 
 
 def checks(rows: Rows) -> npt.NDArray[np.uint32]:
-    """What `check` has to be: a file that was half on the disk when the power failed is seen by it."""
+    """The checksum of each row, uint32[n]. It reveals a file that was only partly on the disk at a power failure."""
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
     for name in _CHECKED:
         part = rows[name].view(np.uint32) if name == "length" else rows[name]
@@ -186,7 +185,7 @@ def checks(rows: Rows) -> npt.NDArray[np.uint32]:
 
 
 def _allocate(file: int, size: int) -> None:
-    """A hole in a mapped file would be filled by a full disk with a signal that ends the process."""
+    """Allocate all bytes: on a full disk, a write to a hole of a mapped file ends the process by a signal."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

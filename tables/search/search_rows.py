@@ -1,15 +1,15 @@
 """A search's view of a shard's memories, without SQL: a cache of the catalog in three files.
 
-DuckDB stores columns: it takes ten milliseconds for two hundred rows scattered over a million. Here a search reads a
-user's memories alone: a row of 96 bytes each (`search.rows`), the words of its terms (`search.terms`), and a body for
-each that is shown (`search.bodies`).
+DuckDB stores columns: it takes ten milliseconds for two hundred rows scattered over a million. Here a search reads
+only one user's memories: a row of 96 bytes each (`search.rows`), the words of its terms (`search.terms`), and the
+body of each that is shown (`search.bodies`).
 
-The catalog is the truth. A row is written after the commit that made it. Its terms and body are added when a search
-needs them, or a little later, so no write waits for them. An opening compares all narrow columns in one scan. The
-text of a memory never changes under its number, so its terms cannot be stale. A body can: it is marked stale, on the
-disk as well, before a commit that changes it. Checksums reveal all other damage by a crash. Catalog and rows carry a
-generation, which is new at each opening, and the number of changes: where one of them is an older copy, all rows are
-recreated.
+The catalog is the truth. A row is written after the commit of its memory. Its terms and body are added when a search
+needs them, or a little later, so no write waits for them. An opening compares the columns of `Catalog.standing` in
+one scan. The text of a memory never changes under its number, so its terms cannot be stale. A body can: it is marked
+stale, on the disk too, before a commit that changes it. Checksums reveal all other damage by a crash. Catalog and
+rows carry a generation, which is new at each opening, and the number of changes: if one of them is an older copy, all
+rows are recreated.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from tables.search.terms_file import TermsFile
 
 log = logging.getLogger(__name__)
 
-#: A file with more of what is worth nothing than that, and than of the rest, is started over.
+#: A file is started over when its dead bytes exceed both this and its live bytes.
 _WASTE: Final = 64 * 1024 * 1024
-#: What a full disk says, a file that may not grow, and a quota.
+#: Errors of a full disk, a file-size limit and a quota.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
-#: So many new memories are kept at hand until their terms are in; of more, rows of the catalog are read.
+#: Most new memories that are kept until their terms are written; any others are read from the catalog.
 _FRESH: Final = 4_096
 
 Seqs = npt.NDArray[np.int64]
@@ -59,9 +59,9 @@ Standing = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A user's memories, oldest first: where their rows are, and what never changes of them.
+    """A user's memories, oldest first: the places of their rows, and the data that an access does not change.
 
-    It holds for the moment in which it was asked for.
+    Valid until the user's memories change.
     """
 
     places: Places
@@ -75,19 +75,19 @@ class Held:
 
     @property
     def bytes(self) -> int:
-        """What it takes of the memory."""
+        """About how many bytes of memory it takes."""
         return 1000 + 8 * len(self.terms.words) + 36 * len(self)
 
 
 class Living(NamedTuple):
-    """How many of a user's memories are `current`, and how many of these are `loose`: they may give way."""
+    """How many of a user's memories are `current`, and how many of these are `loose`, that is, not pinned."""
 
     current: int
     loose: int
 
 
 class Sessions(NamedTuple):
-    """Of a user's memories, in their order: the `session_number` uint64[n], and when it began (epoch ms) int64[n]."""
+    """For each memory of a user: its `session_number`, uint64[n], and when it was created (epoch ms), int64[n]."""
 
     numbers: npt.NDArray[np.uint64]
     created_at: Seqs
@@ -98,10 +98,10 @@ class SearchRows:
 
     def __init__(self, folder: Path, catalog: Catalog, recent: Recent) -> None:
         self._folder, self._catalog, self._recent = folder, catalog, recent
-        #: Whether there may be rows without terms or body beside the fresh ones.
+        #: Whether rows other than the fresh ones may lack terms or body.
         self._lacking = True
         self._new_bodies: dict[int, bytes] = {}
-        #: New memories by place, of which only the number is in their row.
+        #: New memories by place; their rows have no terms or body yet.
         self._fresh: dict[int, Memory] = {}
         with self._translated():
             self._file = RowFile(folder / "search.rows")
@@ -137,7 +137,7 @@ class SearchRows:
         self._catalog.info.write(ShardInfo(search_rows=generation))
 
     def _drop_waste(self) -> None:
-        """Files that hold little but what is worth nothing: their rows are filled again."""
+        """Empty the files that hold mostly dead bytes; their rows are filled again."""
         rows = self._file.rows
         of_worth = int(bodies.bytes_of(rows).sum())
         if self._bodies.size - of_worth > max(_WASTE, of_worth):
@@ -151,7 +151,7 @@ class SearchRows:
             self._terms.begin(0)
 
     def of_user(self, user_id: str, seqs: Callable[[], Seqs]) -> Held:
-        """A user's rows, oldest first. `seqs` gives the numbers of the user's cell, with those of others."""
+        """A user's rows, oldest first. `seqs` returns the numbers in the user's cell, other users' included."""
         key = (self, _hashed(user_id))
         found: Held | None = self._recent.get(key)
         if found is None:
@@ -179,7 +179,7 @@ class SearchRows:
         return Held(places, rows["seq"].copy(), terms, previous(rows["session"]), names)
 
     def living(self, user_id: str, seqs: Seqs) -> Living:
-        """Counted among the numbers of the user's cell. A row without terms may be anybody's, and counts."""
+        """Count among the numbers of the user's cell. A row without terms may be any user's, and counts."""
         rows = self._file.rows
         places = self._file.places(seqs)
         flags = rows["flags"][places]
@@ -188,7 +188,7 @@ class SearchRows:
         return Living(int(np.count_nonzero(current)), int(np.count_nonzero(current & (flags & PINNED == 0))))
 
     def candidates(self, held: Held) -> Candidates:
-        """What ranking asks of these, in their order."""
+        """The data of these memories that ranking reads, in their order."""
         rows, places = self._file.rows, held.places
         flags = rows["flags"][places]
         return Candidates(
@@ -202,12 +202,12 @@ class SearchRows:
         )
 
     def sessions(self, held: Held) -> Sessions:
-        """Where these belong, in their order."""
+        """The sessions of these memories, in their order."""
         rows, places = self._file.rows, held.places
         return Sessions(rows["session"][places], rows["created_at"][places])
 
     def memories(self, places: Places) -> list[Memory]:
-        """These memories, in their order: a body is read of each, or its row in the catalog where that is stale."""
+        """These memories, in their order, from their bodies; those with a stale body are read from the catalog."""
         rows = self._file.rows[places]
         found: dict[int, Memory] = {}
         for number, row in enumerate(each(rows)):
@@ -221,7 +221,7 @@ class SearchRows:
         return [found[number] for number in range(len(rows))]
 
     def before(self, changes: Changes) -> None:
-        """Belongs before the commit: what it makes stale is stale from now on, and there is room for what is new."""
+        """Call it before the commit: mark the bodies that it makes stale, and make room for new rows."""
         leaving = set(changes.leaving)
         staying = {memory.seq: memory for memory in changes.updated.values() if memory.seq not in leaving}
         places = self._file.places(np.array(list(staying), np.int64))
@@ -235,7 +235,7 @@ class SearchRows:
             self._outdate(np.array(list(self._new_bodies), np.int64))
 
     def outdate(self, seqs: Seqs) -> None:
-        """Belongs before a commit that changes these memories' metadata."""
+        """Call it before a commit that changes these memories' metadata: mark their bodies as stale."""
         places = self._file.places(seqs)
         for place in places.tolist() if self._fresh else ():
             self._fresh.pop(place, None)
@@ -268,7 +268,7 @@ class SearchRows:
         self.follow()
 
     def follow(self) -> None:
-        """Belongs after each commit that changes memories: what is in the rows is of this state of the catalog."""
+        """Record that the rows match the catalog. Call it after each commit that changes memories."""
         self._file.follow(self._catalog.changes)
 
     def _keep_fresh(self, places: Places, memories: Sequence[Memory]) -> None:
@@ -280,7 +280,7 @@ class SearchRows:
             self._recent.drop((self, _hashed(user_id)))
 
     def fill(self, most: int) -> int:
-        """Give at most so many rows what they lack; how many these were. A full disk puts it off."""
+        """Write the missing terms and bodies of at most `most` rows; return how many. A full disk postpones it."""
         places = np.array(sorted(list(self._fresh)[:most]), np.int64)
         if self._lacking and not self._fresh:
             flags = self._file.rows["flags"]
@@ -297,7 +297,7 @@ class SearchRows:
         return len(places)
 
     def _fill(self, places: Places) -> None:
-        """Write rows as they are in the catalog."""
+        """Write rows, terms and bodies from fresh memories or the catalog."""
         fresh = {place: self._fresh[place] for place in places.tolist() if place in self._fresh}
         numbers = dict(zip(places.tolist(), self._file.seqs[places].tolist(), strict=True))
         read = self._catalog.by_seq(seq for place, seq in numbers.items() if place not in fresh)
@@ -308,7 +308,7 @@ class SearchRows:
             del self._fresh[place]
 
     def _put(self, places: Places, memories: Sequence[Memory]) -> None:
-        """Write rows as these memories are. Raises `OSError`."""
+        """Write the rows, terms and bodies of these memories. Raises `OSError`."""
         several = [counted(memory.text) for memory in memories]
         rows = self._file.rows[places]
         rows["terms_at"] = self._terms.put(rows["seq"], several)
@@ -326,7 +326,7 @@ class SearchRows:
         self._put_bodies(places, [body_of(memory) for memory in memories])
 
     def _put_bodies(self, places: Places, written: Sequence[bytes]) -> None:
-        """In place of those that were there, of which nothing stays."""
+        """Write new bodies and overwrite the old ones with zeros."""
         rows = self._file.rows[places]
         try:
             for row in each(rows[rows["body"] > 0]):
@@ -343,7 +343,7 @@ class SearchRows:
         self._file.rows[places] = rows
 
     def _stand(self, places: Places, standing: Standing) -> None:
-        """Write what changes with an access, where it is otherwise: what stays as it is costs the disk nothing."""
+        """Write importance, accesses and flags; only values that differ, so unchanged ones cost the disk nothing."""
         rows = self._file.rows
         flags = rows["flags"][places] & ~np.uint32(PINNED | CURRENT | GONE)
         flags |= np.where(standing["pinned"], np.uint32(PINNED), np.uint32(0))
@@ -356,7 +356,7 @@ class SearchRows:
             rows[name][places[other]] = values[other]
 
     def _erase(self, places: Places) -> None:
-        """Nothing of these stays but the number."""
+        """Erase rows, terms and bodies; only the number stays."""
         self._forget_users(self._file.rows[places])
         for place in places.tolist() if self._fresh else ():
             self._fresh.pop(place, None)
@@ -371,7 +371,7 @@ class SearchRows:
         self._file.rows[places] = gone
 
     def _forget_users(self, rows: Rows) -> None:
-        """A user who has other memories now is read again."""
+        """Drop the users of these rows from the cache: their memories have changed."""
         for user in set(rows["user"].tolist()):
             self._recent.drop((self, user))
 
@@ -390,7 +390,7 @@ class SearchRows:
 
 
 def _among(seqs: Seqs, others: Seqs) -> npt.NDArray[np.bool_]:
-    """Which of `seqs` are among the others; both ascending."""
+    """Which of `seqs` are in `others`, bool[n]; both ascending."""
     if not len(others):
         return np.zeros(len(seqs), np.bool_)
     found: npt.NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, seqs), len(others) - 1)] == seqs

@@ -1,7 +1,7 @@
-"""The terms of texts as numbers: what BM25 reads of a memory, small enough to be stored with it.
+"""The terms of texts as numbers: the input of BM25, small enough to be stored with each memory.
 
-A term is one word of 64 bits: 44 bits of a hash of its token, and below them how often it stands in the text. Two
-tokens of one user share a hash once in billions.
+A term is one word of 64 bits: 44 bits of a hash of its token, then 20 bits of its count in the text. Two tokens of
+one user share a hash once in billions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tables.search.tokens import tokens, weight
 
 Words = npt.NDArray[np.uint64]
 
-#: The bits of the count. A text has fewer tokens than that can count: 32 KiB of content a message, 16 messages.
+#: The bits of the count, enough for all tokens of a text: 16 messages of 32 KiB of content each.
 COUNT_BITS: Final = 20
 MOST: Final = (1 << COUNT_BITS) - 1
 
 
 @lru_cache(maxsize=65_536)
 def hash_of(token: str) -> int:
-    """The hash of a token, in the upper 44 bits of 64; a stable one."""
+    """A stable hash of a token, in the upper 44 of 64 bits."""
     digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") & ~MOST
 
@@ -38,7 +38,7 @@ def _weighed(token: str) -> tuple[int, float]:
 
 
 class Counted(NamedTuple):
-    """A text's terms, words of 64 bits in the order of their first use, and its length: tokens by their weight."""
+    """A text's terms, words of 64 bits in order of first use, and its length: the sum of its tokens' weights."""
 
     words: list[int]
     length: float
@@ -60,9 +60,9 @@ def counted(text: str) -> Counted:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of several texts: `words` uint64[m], text after text, `sizes` int64[n] how many each has.
+    """The terms of several texts: `words` uint64[m], text after text.
 
-    `lengths` float32[n] are those of the texts.
+    `sizes` int64[n] is the number of terms of each text, `lengths` float32[n] its length.
     """
 
     words: Words
@@ -85,7 +85,7 @@ class Terms:
         return len(self.sizes)
 
     def with_more(self, other: Terms) -> Terms:
-        """These, and then the others."""
+        """These terms, followed by the others."""
         return Terms(
             np.concatenate([self.words, other.words]),
             np.concatenate([self.sizes, other.sizes]),

@@ -1,4 +1,4 @@
-"""The terms of a shard's memories in a file, one memory after the other, and gathered for one user in one pass."""
+"""The file of the terms of a shard's memories, one memory after the other; one pass gathers a user's terms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tables.search.appended import AppendedFile
 from tables.search.row_file import Row, Rows
 from tables.search.terms import Counted, Terms
 
-#: Words before the terms of a memory: its number, and the sum of the terms.
+#: Words before the terms of a memory: its number, and the sum of its terms.
 _HEAD: Final = 2
 _ALL: Final = (1 << 64) - 1
 
@@ -20,13 +20,13 @@ Numbers = npt.NDArray[np.int64]
 
 
 def bytes_of(rows: Rows) -> Numbers:
-    """How long the terms of each row are in the file, int64[n]."""
+    """The bytes of each row's terms in the file, int64[n]."""
     return 8 * (rows["terms"].astype(np.int64) + _HEAD)
 
 
 class TermsFile(AppendedFile):
     def put(self, seqs: Numbers, several: Sequence[Counted]) -> Numbers:
-        """Write the terms of memories; where each lies. Raises `OSError`."""
+        """Write the terms of memories and return the offset of each, int64[n]. Raises `OSError`."""
         words: list[int] = []
         for seq, one in zip(seqs.tolist(), several, strict=True):
             words += (seq, sum(one.words) & _ALL, *one.words)
@@ -35,7 +35,7 @@ class TermsFile(AppendedFile):
         return start + np.cumsum(sizes) - sizes
 
     def gathered(self, rows: Rows) -> tuple[Terms, npt.NDArray[np.bool_]]:
-        """The terms of these rows, and which of them the disk has lost: a few pages, where the power failed."""
+        """The terms of these rows, and bool[n]: which rows' terms were lost, as pages may be at a power failure."""
         sizes = rows["terms"].astype(np.int64) + _HEAD
         starts = np.cumsum(sizes) - sizes
         words = self.words[np.repeat(rows["terms_at"] // 8 - starts, sizes) + np.arange(int(sizes.sum()))]
@@ -49,5 +49,5 @@ class TermsFile(AppendedFile):
         return Terms(words, sizes - _HEAD, rows["length"].copy()), lost
 
     def wipe(self, row: Row) -> None:
-        """Nothing of the row's terms stays."""
+        """Overwrite the row's terms with zeros."""
         self.erase(row.terms_at, 8 * (row.terms + _HEAD))

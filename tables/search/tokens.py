@@ -1,6 +1,6 @@
-"""The index terms of a text, and the weight of each in a question. Pure and deterministic.
+"""The index terms of a text, and their weights in a question. Pure and deterministic.
 
-Terms are stored with a memory: raise `RULES` with each change of a rule here.
+Terms are stored with each memory: raise `RULES` whenever a rule here changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 #: The version of the rules below: terms of another version are recomputed.
 RULES: Final = 2
 
-#: Chinese, Japanese and Korean: also 々, 〆 and 〇, and the rare characters of the planes behind the first.
+#: Chinese, Japanese and Korean, with 々, 〆 and 〇, and the rare characters of the supplementary planes.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _FIRST_CJK = _CJK[0]
 _CJK_START = re.compile(f"[{_CJK}]")
@@ -26,7 +26,7 @@ _UNSPACED_START = re.compile(f"[{_UNSPACED}]")
 
 
 def _combining() -> str:
-    """The marks that stand on a letter or around it, as ranges of a character class."""
+    """Combining marks (Mn, Mc), as ranges of a character class."""
     marks = {point for point in range(0x300, 0x1_1FFF) if unicodedata.category(chr(point)) in ("Mn", "Mc")}
     starts = sorted(point for point in marks if point - 1 not in marks)
     ends = sorted(point for point in marks if point + 1 not in marks)
@@ -37,7 +37,7 @@ _MARK = _combining()
 _LETTERS = rf"(?:[^\W_{_CJK}]|[{_MARK}])+"
 _RUN = re.compile(f"[{_CJK}]+|{_LETTERS}(?:'{_LETTERS})*")
 _CLUSTER = re.compile(f"[^{_MARK}][{_MARK}]*")
-#: Of what is written with and without: accents, points of Hebrew and Arabic, and what only joins or parts letters.
+#: Optional marks, removed: accents, Hebrew and Arabic points, and characters that only join or separate letters.
 _LEFT_OUT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u200c\u200d]"
@@ -45,7 +45,7 @@ _LEFT_OUT = re.compile(
 
 
 def _one_for_all() -> dict[int, str]:
-    """Of each variant in `variants.txt` the character that stands for it."""
+    """Map each variant in `variants.txt` to the first character of its group."""
     lines = Path(__file__).with_name("variants.txt").read_text(encoding="utf-8").splitlines()
     groups = [group for line in lines if not line.startswith("#") for group in line.split()]
     return {ord(variant): group[0] for group in groups for variant in group[1:]}
@@ -68,10 +68,10 @@ MINOR_WEIGHT: Final = 0.2
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The stem of a lower-case English word: its possessive, plural, -ing, -ed, final e and y go.
+    """The stem of a lower-case English word: without possessive, plural, -ing, -ed and final e; y becomes i.
 
-    Far lighter than Porter's: on LoCoMo, cutting derivations (-ness, -ation, -er …) as well gave
-    nothing more. A stem is a key, not a word: "hiking", "hiked" and "hikes" all give "hik".
+    Far lighter than Porter's: removing derivations (-ness, -ation, -er …) too gained nothing on
+    LoCoMo. A stem is a key, not a word: "hiking", "hiked" and "hikes" all give "hik".
     """
     word = word.partition("'")[0]
     if len(word) <= 3 or not (word.isascii() and word.isalpha()):
@@ -102,9 +102,10 @@ def tokens(text: str) -> list[str]:
     """The index terms of a text, in reading order.
 
     Words and numbers are lower-cased, stripped of accents and points, and stemmed. A run of Chinese, Japanese or
-    Korean gives its character pairs and, after them, its single characters (which weigh little, see
-    :func:`weight`): a question seldom repeats a whole word of the answer, 生日 asks for 出生. Variants of a character
-    are one. A run of Thai, or another script without spaces, gives the pairs of its letters, each with its marks.
+    Korean gives its character pairs and then its single characters (which weigh little, see
+    :func:`weight`): a question seldom repeats a whole word of the answer, as 生日 asks for 出生. Variants of a
+    character give the same term. A run of Thai, or another script without spaces, gives pairs of letters with
+    their marks.
 
     >>> tokens("Málaga, hiking"), tokens("喜欢猫")
     (['malaga', 'hik'], ['喜欢', '欢猫', '喜', '欢', '猫'])
@@ -128,10 +129,10 @@ def tokens(text: str) -> list[str]:
 
 
 def weight(token: str) -> float:
-    """How much a query's token counts: function words and single CJK characters are minor.
+    """The weight of a query's token: function words and single CJK characters weigh little.
 
-    They are not dropped, so that a query of nothing else still finds something. Rarity (idf) alone does
-    not see that "what" and "did" ask rather than tell: people seldom write them into memories.
+    They are not dropped, so a query of nothing else still finds something. Rarity (idf) alone does not
+    show that "what" and "did" only form the question: they are rare in memories.
     """
     if not _is_cjk(token):
         return MINOR_WEIGHT if token in _FUNCTION_STEMS else 1.0
@@ -141,7 +142,7 @@ def weight(token: str) -> float:
 
 
 def has_cjk(text: str) -> bool:
-    """Whether a Chinese, Japanese or Korean character is in it."""
+    """True if the text has a Chinese, Japanese or Korean character."""
     return _CJK_START.search(text) is not None
 
 

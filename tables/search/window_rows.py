@@ -1,6 +1,6 @@
-"""Exchanges of short-term windows as a search reads them: each as the memory that it may become.
+"""Exchanges of short-term windows as search rows: each like the memory that it may become.
 
-The same text, the same terms, the same place in its session: so both kinds are ranked on one scale.
+It has the same text, the same terms and the same place in its session, so both kinds are ranked on one scale.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tables.search.recent import Recent
 from tables.search.search_rows import Sessions, session_number
 from tables.search.terms import Counted, Terms, counted
 
-#: Terms of some ten thousand exchanges. Their keys are hashes: what was said is not kept here.
+#: Room for the terms of about ten thousand exchanges. Keys are hashes, so no text is kept here.
 TERMS_BYTES: Final = 16_000_000
 _ENTRY_BYTES: Final = 400
-#: A number in a list.
+#: Bytes of an integer in a list.
 _WORD_BYTES: Final = 44
 
 
 @dataclass(frozen=True, slots=True)
 class SaidRow:
-    """An exchange of a window: `id` is that of the memory, `event_id` that of the promotion that it becomes."""
+    """An exchange of a window. `id` is the id of the memory that it may become, `event_id` that of its promotion."""
 
     session_id: str
     exchange: Exchange
@@ -45,7 +45,7 @@ class SaidRow:
 
 
 class SaidRows:
-    """Makes rows of exchanges; the terms of a text are worked out once, and kept within so many bytes."""
+    """Builds rows of exchanges. The terms of a text are computed once and cached, at most `most_bytes` in all."""
 
     def __init__(self, most_bytes: int = TERMS_BYTES) -> None:
         self._terms = Recent(most_bytes)
@@ -64,15 +64,15 @@ class SaidRows:
 
 
 def terms_of(rows: Sequence[SaidRow]) -> Terms:
-    """What ranking by words asks of them, in their order."""
+    """The terms of the rows, in their order."""
     return Terms.joined([row.counted for row in rows])
 
 
 def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> Candidates:
-    """A user's memories, and after them the exchanges.
+    """A user's memories, followed by the exchanges.
 
-    An exchange has no number (-1) and no importance: the caller knows those rows to be the last. Which row came
-    before another one in its session follows from when they were said, whichever kind they are.
+    An exchange has the number -1 and the importance 0. `previous` follows from the times of memories and exchanges
+    together.
     """
     n = len(said)
     created = np.array([row.exchange.started_at for row in said], np.int64)
@@ -91,7 +91,7 @@ def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> 
 
 
 def _previous(sessions: npt.NDArray[np.uint64], created_at: Numbers) -> Numbers:
-    """As `previous`, of rows that are in any order."""
+    """Like `previous`, for rows in any order."""
     order = np.argsort(created_at, kind="stable")
     before = previous(sessions[order])
     found = np.empty(len(order), np.int64)

@@ -1,1 +1,1 @@
-"""Daily summaries: their files, whose folders they lie in, and the requests that failed."""
+"""Daily summaries: their files, the users' folders, and the requests that failed."""

@@ -1,4 +1,4 @@
-"""Daily summaries as Markdown files: `<folder>/<user>/YYYY-MM-DD.md`, which people read, and may edit."""
+"""Daily summaries as Markdown files, `<folder>/<user>/YYYY-MM-DD.md`, which people read and may edit."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from schemas.errors import SummaryFilesError, SummaryNotWritten, Unusable
 from tables.summaries.user_folders import folder_of
 
 SEPARATOR = b"\n---\n\n"
-#: How often a file is read that is edited at the same moment.
+#: Attempts to read a file that another program is editing.
 _READINGS = 10
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
-#: Summaries of so many users, by their folders' names, may be written at the same time.
+#: Number of locks: summaries of this many users, by folder name, may be written at the same time.
 _LOCKS = 16
 _OTHER_RUNS = re.compile(r"\A(?:<!-- run: [0-9a-f-]{36} -->\n)+")
-#: Before the name of a folder that was a forgotten user's.
+#: Prefix of the new name of a forgotten user's folder.
 _FORGOTTEN = ".forgotten-"
 _STAMP = re.compile(r"^<!-- run: \S{36} -->\n\*([^*\n]+)\*$", re.MULTILINE)
 _RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) -->", re.MULTILINE)
 
 
 class Written(NamedTuple):
-    """Where a summary stands now. `instead_of`: it is the second place, because this one is unusable."""
+    """The file to which a summary was written. `instead_of`: the first place, if that is unusable."""
 
     path: Path
     instead_of: Unusable | None = None
 
 
 class Already(NamedTuple):
-    """Where the summary of one of the runs has been standing: nothing was written. `runs` are those in that file."""
+    """A file that already names one of the runs: nothing was written. `runs` are all runs in that file."""
 
     path: Path
     runs: frozenset[uuid.UUID]
 
 
 class DayFiles:
-    """The files of all users, in one folder, and in a second one where the first cannot be written to.
+    """The files of all users, in one folder, and in a second one if the first cannot be written to.
 
     files = DayFiles(settings.data_dir / "memory", plan.fallback_dir)
     files.append("ann", date(2026, 1, 5), run_id, "## 📌 …", datetime.now(plan.timezone))    # Written or Already
@@ -60,25 +60,25 @@ class DayFiles:
 
     def __init__(self, folder: Path, fallback: Path | None = None) -> None:
         places = (place.resolve() for place in (folder, fallback) if place is not None)
-        self._places = tuple(dict.fromkeys(places))  # twice the same place would wait for its own lock
+        self._places = tuple(dict.fromkeys(places))  # the same place twice would wait for its own lock
         self._left: dict[Path, None] = {}
 
     def append(
         self, user_id: str, day: date, run_id: uuid.UUID, text: str, at: datetime, *, others: Sequence[uuid.UUID] = ()
     ) -> Written | Already:
-        """Add what a run wrote at a time (in the user's zone); once, however often it is told to.
+        """Add a run's summary, with its time in the user's zone. Repeated calls add it once.
 
-        `others` are runs that the same text answers: each of them stands in the file with it. Where any of all these
-        runs stands there already, nothing is written: its words may be in the text, and would be there twice.
+        `others` are runs that the same text answers: the file names them as well. If the file already has any of
+        these runs, nothing is written: the text may contain that run's words, and they would be there twice.
 
-        The first run of a file writes the heading, every later one is set apart from what is there. Raises
-        `SummaryNotWritten` where no place can be written to; nothing of it stays behind.
+        The first run of a file writes the heading; later ones begin with a separator. Raises `SummaryNotWritten` if
+        no place can be written to; nothing of the summary is left behind.
         """
         runs = (run_id, *others)
         heading, entry = _heading(user_id, day), _entry(runs, text, at)
         paths = self._paths(user_id, day)
         unusable: list[Unusable] = []
-        with contextlib.ExitStack() as locks:  # the first place's is held while the second is written to
+        with contextlib.ExitStack() as locks:  # the first place's lock is held while the second is written to
             for root, path in zip(self._places, paths, strict=True):
                 try:
                     locks.enter_context(_locked(root, folder_of(user_id)))
@@ -94,7 +94,7 @@ class DayFiles:
         raise SummaryNotWritten(unusable)
 
     def read(self, user_id: str, day: date) -> str | None:
-        """The day's file; both one after the other, where there is one in each place. None where there is none."""
+        """Return the day's file, or both if each place has one, one after the other. None if there is none."""
         found = [content for path in self._paths(user_id, day) if (content := _content(path)) is not None]
         if not found:
             return None
@@ -103,12 +103,12 @@ class DayFiles:
         return SEPARATOR.join((found[0], *rest)).decode("utf-8", "replace")
 
     def runs(self, user_id: str, day: date) -> tuple[uuid.UUID, ...]:
-        """The runs whose summaries stand in the day's file."""
+        """Return the runs with a summary in the day's file."""
         contents = (_content(path) or b"" for path in self._paths(user_id, day))
         return tuple(dict.fromkeys(run for content in contents for run in _runs_in(content)))
 
     def dates(self, user_id: str, first: date = date.min, last: date = date.max) -> list[date]:
-        """The days from `first` to `last` of which the user has a file, in order."""
+        """Return the days from `first` to `last` for which the user has a file, in order."""
         found: set[date] = set()
         for root in self._places:
             folder = root / folder_of(user_id)
@@ -117,13 +117,13 @@ class DayFiles:
         return sorted(day for day in found if first <= day <= last)
 
     def forget(self, user_id: str, until: int | None = None) -> bool:
-        """Remove all that there is of a user, in both places; whether there was anything.
+        """Remove all files of a user, in both places; return whether there were any.
 
-        With `until` (epoch ms), only files into which something was written up to then, by what they say themselves:
-        who hears of it late keeps what was written since.
+        With `until` (epoch ms), remove only files with a summary written up to then, by the times in the files: a
+        command that arrives late keeps what was written since.
 
-        The folder is put aside first, under a name that says nothing: what is written from then on is kept, and what
-        cannot be removed is removed by a later `sweep`, also after a restart. Raises `SummaryFilesError` where
+        The folder is renamed first, to a name that does not reveal the user: what is written from then on is kept,
+        and a later `sweep` removes what cannot be removed now, also after a restart. Raises `SummaryFilesError` if
         something is left; the rest is gone all the same.
         """
         removed = False
@@ -132,20 +132,20 @@ class DayFiles:
             old = [folder] if until is None else _begun_by(folder, until)
             try:
                 if any(path.exists() for path in old):
-                    with _locked(root), contextlib.suppress(FileNotFoundError):  # another did it meanwhile
+                    with _locked(root), contextlib.suppress(FileNotFoundError):  # another process did it meanwhile
                         _put_aside(root, old)
                     removed = True
             except OSError:
-                self._left |= dict.fromkeys(old)  # where it lies, then
+                self._left |= dict.fromkeys(old)  # it is removed where it lies
         if unusable := self.sweep():
             raise SummaryFilesError("summaries could not be removed, which is tried again", unusable)
         return removed
 
     def sweep(self) -> list[Unusable]:
-        """Remove what is left of forgotten users; what still cannot be, and why."""
+        """Remove what is left of forgotten users; return what still cannot be removed, and why."""
         unusable = []
         for path in (*self._left, *(aside for root in self._places for aside in _aside(root))):
-            shutil.rmtree(path, ignore_errors=True)  # as much as can be
+            shutil.rmtree(path, ignore_errors=True)  # as much as possible
             try:
                 with contextlib.suppress(FileNotFoundError):
                     path.unlink() if path.is_file() else shutil.rmtree(path)
@@ -161,20 +161,20 @@ class DayFiles:
 
 
 def written_by(run_id: uuid.UUID, markdown: str) -> str | None:
-    """The run's part of a day's file, without the marks; None where the run has not written into it."""
+    """Return the run's part of a day's file, without the marks; None if the run is not in the file."""
     _, begun, rest = markdown.partition(f"<!-- run: {run_id} -->\n")
     return _OTHER_RUNS.sub("", rest.partition(f"{SEPARATOR.decode()}<!-- run: ")[0]).strip() if begun else None
 
 
 def _heading(user_id: str, day: date) -> bytes:
-    """Day and user, with a replacement for characters that cannot be shown; below it, as JSON, the id itself."""
+    """Day and user, with a replacement for characters that cannot be shown; below it, the id itself as JSON."""
     quoted = json.dumps(user_id).replace("<", "\\u003c").replace(">", "\\u003e")
     shown = "".join(char if char.isprintable() and char not in "<>&" else "�" for char in user_id)
     return f"# {day.isoformat()} · {shown}\n\n<!-- user: {quoted} -->\n\n".encode()
 
 
 def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
-    """A summary under its time. None of its lines can pass for the beginning of another run."""
+    """Return a summary under its time. None of its lines can look like the beginning of another run."""
     marks = "".join(f"<!-- run: {run} -->\n" for run in runs)
     body = text.strip().replace("<!-- run:", "&lt;!-- run:")
     stamp = at.isoformat(sep=" ", timespec="seconds")
@@ -182,12 +182,12 @@ def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
 
 
 def _runs_in(content: bytes) -> dict[uuid.UUID, None]:
-    """In their order."""
+    """Return the runs, in their order."""
     return {uuid.UUID(found.decode()): None for found in _RUN.findall(content)}
 
 
 def _put_aside(root: Path, paths: Sequence[Path]) -> None:
-    """Under a name of its own, where `sweep` finds it: a folder as a whole, or files of one in another."""
+    """Rename a folder as a whole, or move single files into a new folder, where `sweep` finds them."""
     aside = root / f"{_FORGOTTEN}{uuid.uuid4().hex}"
     if [path.parent for path in paths] == [root]:
         paths[0].rename(aside)
@@ -199,7 +199,7 @@ def _put_aside(root: Path, paths: Sequence[Path]) -> None:
 
 
 def _begun_by(folder: Path, until: int) -> list[Path]:
-    """The day files into which something was written up to a moment (epoch ms)."""
+    """Return the day files with something written up to a time (epoch ms)."""
     try:
         return [path for path in folder.iterdir() if _begun(path) <= until]
     except OSError:
@@ -207,15 +207,15 @@ def _begun_by(folder: Path, until: int) -> list[Path]:
 
 
 def _aside(root: Path) -> list[Path]:
-    """Folders of forgotten users that are not removed yet."""
+    """Return the folders of forgotten users that are not removed yet."""
     try:
         return sorted(root.glob(f"{_FORGOTTEN}*"))
     except OSError:
-        return []  # a root that cannot be read says so where something is to be written
+        return []  # an unreadable root is reported when something is written
 
 
 def _begun(path: Path) -> float:
-    """When the first of it was written, in epoch ms: by the times over its summaries, else by the file's own."""
+    """Return when the file's first summary was written (epoch ms): by the times in it, else the file's own."""
     content = _readable(path).decode("utf-8", "replace")
     with contextlib.suppress(ValueError):
         if times := [datetime.fromisoformat(stamp).timestamp() for stamp in _STAMP.findall(content)]:
@@ -232,14 +232,14 @@ def _day_of(name: str) -> date | None:
 
 
 def _content(path: Path) -> bytes | None:
-    """None where there is no such file. Raises `SummaryFilesError` where it cannot be read."""
+    """Return the content; None if there is no such file. Raises `SummaryFilesError` if it cannot be read."""
     with _reading(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return path.read_bytes()
     return None
 
 
 def _readable(path: Path) -> bytes:
-    """What can be read of it: a run in a file that cannot be is written once more, rather than not at all."""
+    """Return the content, or nothing if it cannot be read: a run may be written twice, rather than not at all."""
     with contextlib.suppress(OSError):
         return path.read_bytes()
     return b""
@@ -255,7 +255,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(root: Path, folder: str | None = None) -> Iterator[None]:
-    """Lock this folder of the root against other writers, or all folders where none is named.
+    """Lock this folder of the root against other writers, or all folders if none is named.
 
     Writing into several users' folders at the same time is five times as fast, because disks sync many files as
     quickly as one. The lock files stay, so that all processes lock the same ones.
@@ -275,11 +275,11 @@ def _hold(held: contextlib.ExitStack, path: Path, how: int) -> None:
 
 
 def _add(path: Path, heading: bytes, entry: bytes) -> None:
-    """Put a longer file in the place of a file. Raises OSError, with nothing left of what it did."""
+    """Replace a file by a longer one. Raises OSError, and then leaves nothing behind."""
     folder, draft = path.parent, path.with_name(f".{path.name}.tmp")
     try:
         folder.mkdir(exist_ok=True)
-        for left in folder.glob(".*.md.tmp"):  # by a process that was killed
+        for left in folder.glob(".*.md.tmp"):  # left by a process that was killed
             left.unlink()
         for _ in range(_READINGS):
             before = _stat(path)
@@ -298,7 +298,7 @@ def _add(path: Path, heading: bytes, entry: bytes) -> None:
         raise
     _keep(folder)
     if before is None:
-        _keep(folder.parent)  # which may have the folder since now
+        _keep(folder.parent)  # the folder may be new
 
 
 def _longer(held: bytes, heading: bytes, entry: bytes) -> bytes:
@@ -328,7 +328,7 @@ def _version(stat: os.stat_result | None) -> tuple[int, int, int] | None:
 
 
 def _keep(folder: Path) -> None:
-    """Have the disk know the folder's names. Where it cannot be told, they stand there all the same."""
+    """Sync a folder's names to the disk. If that fails, they are still in the folder."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

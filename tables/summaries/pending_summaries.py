@@ -1,4 +1,4 @@
-"""Summaries that could not be made: one row each, kept until the next one of their user is asked for."""
+"""Pending summaries: requests that failed, one row each, kept until their user's next request."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tables.windows.kept_rows import KeptRows
 from tables.windows.resident import Resident
 from tables.windows.rows_by_user import RowsByUser
 
-#: Of one user; of more, the oldest are given up.
+#: Limit for one user: the oldest beyond it are given up.
 MOST_OF_A_USER = 20
 
 
 class Pending(NamedTuple):
-    """A request, and how often it was tried in vain."""
+    """A request, and its number of failed attempts."""
 
     request: SummaryRequest
     tries: int
 
 
 class PendingSummaries(RowsByUser[Pending]):
-    """The pending requests of every user whose partition is this worker's.
+    """The pending requests of all users in this worker's partitions.
 
-    `generation` counts how often partitions were assigned: what was begun in another one may belong to another worker
-    by now, and changes nothing here.
+    `generation` counts assignments of partitions: work that began in an earlier one may belong to another worker by
+    now, and changes nothing here.
     """
 
     def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
@@ -39,12 +39,12 @@ class PendingSummaries(RowsByUser[Pending]):
         super().own(partitions)
 
     def of_user(self, partition: int, user_id: str) -> list[Pending]:
-        """A user's, oldest day first."""
+        """Return a user's requests, oldest day first."""
         held = super().of_user(partition, user_id)
         return sorted(held, key=lambda row: (row.request.date, str(row.request.run_id)))
 
     def keep(self, partition: int, pending: Pending) -> list[Pending]:
-        """Keep it; those that had to be given up for it."""
+        """Keep a request; return those that were given up for it."""
         self.put(partition, _key(pending.request.user_id, pending.request.run_id), pending)
         given_up = self.of_user(partition, pending.request.user_id)[:-MOST_OF_A_USER]
         for one in given_up:

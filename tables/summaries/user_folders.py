@@ -1,4 +1,4 @@
-"""The name of a user's folder: readable where that is safe, and never another user's."""
+"""Names of users' folders: readable if that is safe, and never the same for two users."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import hashlib
 import re
 import unicodedata
 
-#: Kept as it is. It begins and ends with a letter or digit: other programs hide, strip or misread the rest.
+#: Ids kept as they are. They begin and end with a letter or digit: other programs hide, strip or misread the rest.
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
-#: What Windows takes for a device, with any extension.
+#: Names that are devices in Windows, with any extension.
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 _UNREADABLE = re.compile(r"[^a-z0-9\u4e00-\u9fff]+")
 _SLUG_CHARS = 24
@@ -16,14 +16,14 @@ _HASH_CHARS = 32
 
 
 def folder_of(user_id: str) -> str:
-    """One folder name for each user id, at most 255 bytes long.
+    """Return the folder name of a user id, at most 255 bytes long.
 
     >>> folder_of("ann.lee-2")
     'ann.lee-2'
 
-    Every other id is a slug, which only helps to read it, and a hash behind a `+`, which no plain name has: upper
-    case, Unicode's forms of the same letter, and what a file system or Windows makes something else of, clash with
-    nothing. Names hold lower case and Chinese characters alone, and these have one form.
+    For every other id it is a slug, which only helps to read it, and a hash after a `+`, which no plain name has. So
+    upper case, Unicode's forms of the same letter, and names that a file system or Windows changes cause no
+    collisions. Names contain only lower case and Chinese characters, which have one form.
     """
     if _PLAIN.fullmatch(user_id) and user_id.partition(".")[0] not in _DEVICES:
         return user_id

@@ -1,1 +1,1 @@
-"""A shard's FAISS file, and the ids that it may hold."""
+"""A shard's vectors: their file, the FAISS index over it, and the ids that the shard may hold."""

@@ -1,7 +1,7 @@
 """Vectors in cells: FAISS inverted files whose cells are users, not learned clusters.
 
-A query looks into its user's cell alone, so results are exact and cost what that user's memories cost,
-however many others there are. All of it is a cache of the stored vectors: lost or damaged, it is rebuilt.
+A query reads only its user's cell, so results are exact, and the cost depends only on that user's memories.
+The index is a cache of the stored vectors: if lost or damaged, it is rebuilt.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Vectors = npt.NDArray[np.float32]
 
 CELLS = 65_536
 _BLOCK_ROWS = 512
-#: With how many lists an index in memory begins.
+#: The number of lists of a new index in memory.
 _FEWEST_LISTS = 1_024
 
 
@@ -40,18 +40,18 @@ def cells_of(users: Sequence[str]) -> Seqs:
 
 
 def matrix(vectors: Sequence[Vectors]) -> Vectors:
-    """float32[n, d] of n vectors, float32[d]; at least one. `np.stack` takes three times as long."""
+    """Stack n vectors, float32[d], n > 0, into float32[n, d]. `np.stack` takes three times as long."""
     return np.concatenate(vectors, dtype=np.float32).reshape(len(vectors), -1)
 
 
 def below(cosine: float) -> float:
-    """The greatest float32 under `cosine`: what is above it is at least `cosine`."""
+    """The greatest float32 less than `cosine`: a float32 above it is at least `cosine`."""
     single = np.float32(cosine)
     return float(single) if float(single) < cosine else float(np.nextafter(single, np.float32(-2)))
 
 
 def earlier_copies(vectors: Vectors, cosine: float) -> dict[int, Seqs]:
-    """The earlier rows of float32[n, d] that are at least so near to a row, ascending; no entry where none is."""
+    """For each row of float32[n, d]: the earlier rows at least so near, ascending. Rows without any have no entry."""
     copies: dict[int, Seqs] = {}
     for start in range(0, len(vectors), _BLOCK_ROWS):
         block = vectors[start : start + _BLOCK_ROWS]
@@ -64,8 +64,8 @@ def earlier_copies(vectors: Vectors, cosine: float) -> dict[int, Seqs]:
 class Cells:
     """Vectors of one dimension by memory number (`seq`), in cells. Inner product of unit vectors: cosine.
 
-    FAISS has a list for each cell that has vectors, not for each that there could be: 65,536 lists take ten
-    megabytes. Who inherits says which list is a cell's.
+    FAISS has lists only for cells that have vectors: all 65,536 lists would take ten megabytes. Subclasses map a cell
+    to its list.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -84,15 +84,15 @@ class Cells:
         raise NotImplementedError
 
     def lists_of(self, cells: Seqs) -> Seqs:
-        """`list_of` for each, int64[n]."""
+        """`list_of` for each cell, int64[n]."""
         raise NotImplementedError
 
     def gone_in(self, place: int) -> int:
-        """How many rows of a list are gone: zeros under the number -1."""
+        """The number of removed rows in a list: zeros under the number -1."""
         return 0
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The numbers of a cell's vectors, of all its users, in no order."""
+        """The numbers of a cell's vectors, of all its users, unordered."""
         if (place := self.list_of(cell)) < 0:
             return np.empty(0, np.int64)
         lists = self._index.invlists
@@ -104,7 +104,7 @@ class Cells:
         return held
 
     def size_of(self, cell: int) -> int:
-        """How many vectors a cell holds, of all its users."""
+        """The number of vectors in a cell, of all its users."""
         if (place := self.list_of(cell)) < 0:
             return 0
         return int(self._index.invlists.list_size(place)) - self.gone_in(place)
@@ -138,7 +138,7 @@ class Cells:
         return found
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """The `k` nearest of a cell, of whichever user: (seq, cosine), nearest first."""
+        """The `k` nearest of a cell, of any user: (seq, cosine), nearest first."""
         if (place := self.list_of(cell)) < 0:
             return []
         lists, coarse = np.array([[place]], np.int64), np.zeros((1, 1), np.float32)
@@ -148,10 +148,10 @@ class Cells:
         return found[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """By row of the queries, float32[n, d]: seqs of all vectors so near in its cell, of any user, ascending.
+        """For each row of `queries`, float32[n, d]: seqs in its cell, of any user, at least so near, ascending.
 
-        It is a single call: with a thousand users in a batch, a matrix product for each takes four times as long,
-        most of it outside the products. A row without such vectors has no entry.
+        A row without such vectors has no entry. One FAISS call serves all rows: with a thousand users in a batch, one
+        matrix product for each takes four times as long, most of it outside the products.
         """
         lists = self.lists_of(cells)
         if lists.max(initial=-1) < 0:
@@ -167,7 +167,7 @@ class Cells:
 
 
 def empty_lists(dimension: int, lists: int) -> Any:
-    """A FAISS index of so many lists that are given with the vectors."""
+    """A FAISS index with so many lists; the caller gives the list of each vector."""
     quantizer = faiss.IndexFlatIP(dimension)
     index = faiss.IndexIVFFlat(quantizer, dimension, lists, faiss.METRIC_INNER_PRODUCT)
     index.own_fields = True
@@ -177,7 +177,7 @@ def empty_lists(dimension: int, lists: int) -> Any:
 
 
 class VectorIndex(Cells):
-    """Cells in memory: what is new, and not yet in a segment."""
+    """Cells in memory: new vectors that are not yet in a segment."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
@@ -195,7 +195,7 @@ class VectorIndex(Cells):
         return np.array([held[cell] if cell in held else -1 for cell in cells.tolist()], np.int64)  # noqa: SIM401 - a call
 
     def add(self, seqs: Seqs, cells: Seqs, vectors: Vectors) -> None:
-        """Add vectors, float32[n, d]. Raises ValueError where the dimension differs."""
+        """Add vectors, float32[n, d]. Raises ValueError if the dimension differs."""
         if vectors.shape != (len(seqs), self.dimension):
             raise ValueError(f"vectors of shape {vectors.shape} do not fit dimension {self.dimension}")
         if not len(seqs):
@@ -211,7 +211,7 @@ class VectorIndex(Cells):
         self._index.add_core(len(seqs), faiss.swig_ptr(vectors), faiss.swig_ptr(seqs), faiss.swig_ptr(lists))
 
     def _make_room(self) -> None:
-        """Four times as many lists, or more."""
+        """Copy the vectors to an index with at least four times as many lists."""
         old, lists = self._index, self._index.nlist
         while lists < len(self._lists):
             lists *= 4
@@ -223,11 +223,11 @@ class VectorIndex(Cells):
         self._index.ntotal = old.ntotal
 
     def remove(self, seqs: Seqs) -> int:
-        """How many of these there were."""
+        """Remove vectors; return how many of the numbers were there."""
         return int(self._index.remove_ids(np.ascontiguousarray(seqs, np.int64))) if len(seqs) and len(self) else 0
 
     def lists(self) -> list[tuple[int, Seqs, Vectors]]:
-        """Cell, numbers and vectors of each that has any, by ascending cell; good until the next change."""
+        """Cell, numbers and vectors of each non-empty cell, by ascending cell; valid until the next change."""
         lists, found = self._index.invlists, []
         for cell, place in sorted(self._lists.items()):
             if size := lists.list_size(place):

@@ -1,18 +1,18 @@
-"""Which ids a shard may hold, in memory: what is not among them is certainly new, and no statement is asked for it.
+"""The ids that a shard may hold, in memory: any other id is certainly new and needs no SQL query.
 
     known = KnownIds()
     known.add(hashes_of(ids))
     known.may_hold(hashes_of(others))       # bool[n]; False: certainly not in, True: look into the tables
 
-Ids are kept as hashes of 64 bits, in open addressing with linear probing. They are only ever added: what was deleted,
-or shares another's hash, costs a look into the tables and changes nothing.
+Ids are kept as hashes of 64 bits, in open addressing with linear probing. They are never removed: a deleted id, or
+one that shares a hash, only costs a look into the tables.
 
 **Memory**: eight bytes a slot, and the table grows by a quarter when two thirds are taken: 12 to 15 bytes an id. A
-memory that came as a promotion has two ids, its own and its event's: 24 to 30 bytes. The tables are the truth: it is
-filled from them when a shard is opened.
+memory that came as a promotion has two ids, its own and its event's: 24 to 30 bytes. The tables are the truth: when a
+shard is opened, the set is filled from them.
 
-The place of a hash grows with the hash. So a table is filled from sorted hashes in one pass: each goes to its place,
-or behind the one before it.
+The place of a hash grows with the hash. So one pass fills a table from sorted hashes: each goes to its place, or
+right after the previous one.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ _HALF = np.uint64(32)
 
 
 def hashes_of(ids: Sequence[uuid.UUID]) -> Hashes:
-    """uint64[n], the same for the same ids in this process alone."""
+    """The hashes of n ids, uint64[n]; they differ between processes."""
     return hashes_of_bytes(b"".join([identity.int.to_bytes(16, "big") for identity in ids]))
 
 
 def hashes_of_bytes(raw: bytes | memoryview) -> Hashes:
-    """uint64[n] of n ids of sixteen bytes each, one after the other."""
+    """The hashes of n ids of sixteen bytes each, one after the other: uint64[n]."""
     halves = np.frombuffer(raw, np.uint64)
     mixed = (halves[::2] * _SEEDS[0]) ^ _mixed(halves[1::2] * _SEEDS[1])
     return _mixed(mixed)
 
 
 def hashes_of_names(names: Iterable[str]) -> Hashes:
-    """uint64[n] of texts, such as users' names."""
+    """The hashes of n texts, such as user names: uint64[n]."""
     hashes = np.fromiter((hash(name) for name in names), np.int64).view(np.uint64)
     return _mixed(hashes * _SEEDS[0])
 
 
 def _mixed(hashes: Hashes) -> Hashes:
-    """Each bit of the result depends on all bits (the finalizer of SplitMix64). Never `_EMPTY`."""
+    """Mix each hash: every output bit depends on all input bits (the finalizer of SplitMix64). Never `_EMPTY`."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     hashes ^= hashes >> np.uint64(31)
@@ -63,7 +63,7 @@ def _mixed(hashes: Hashes) -> Hashes:
 
 
 def _sorted_once(hashes: Hashes) -> Hashes:
-    """Ascending, each once. `np.unique` puts them into a hash table, which takes twenty times as long."""
+    """Sort and remove duplicates. `np.unique` uses a hash table, which takes twenty times as long."""
     hashes.sort()
     first = np.ones(len(hashes), np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
@@ -71,14 +71,14 @@ def _sorted_once(hashes: Hashes) -> Hashes:
 
 
 class KnownIds:
-    """A growing set of hashes, uint64; never one that is 0."""
+    """A growing set of hashes, uint64, none of them 0."""
 
     def __init__(self) -> None:
         self._slots = np.zeros(_SMALLEST, np.uint64)
         self._at_most = 0
 
     def __len__(self) -> int:
-        """How many hashes it holds, each once."""
+        """The number of distinct hashes."""
         return int(np.count_nonzero(self._slots))
 
     @property
@@ -87,7 +87,7 @@ class KnownIds:
         return int(self._slots.nbytes)
 
     def add(self, hashes: Hashes) -> None:
-        """Have these among them, whether they are or not."""
+        """Add hashes; those already there change nothing."""
         self._at_most += len(hashes)
         if 3 * self._at_most > 2 * len(self._slots):
             self._make_room(hashes)
@@ -96,7 +96,7 @@ class KnownIds:
             self._place(hashes[start : start + _AT_A_TIME])
 
     def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """For each hash whether it is among them, bool[n]."""
+        """Whether each hash is in the set, bool[n]."""
         found = np.zeros(len(hashes), np.bool_)
         places, live, size = self._places(hashes), np.arange(len(hashes)), len(self._slots)
         while live.size:
@@ -108,11 +108,11 @@ class KnownIds:
         return found
 
     def _places(self, hashes: Hashes) -> Places:
-        """The share of all hashes that lies below each is the share of the slots that lie before its place."""
+        """The home slot of each hash: it divides the slots as the hash divides the range of all hashes."""
         return ((hashes >> _HALF) * np.uint64(len(self._slots)) >> _HALF).view(np.int64)
 
     def _make_room(self, more: Hashes) -> None:
-        """A table that has room for these, too, and for half as many as there are then, at the least."""
+        """Add hashes to a larger table, of which at most two thirds are taken then."""
         held = _sorted_once(np.concatenate([self._slots[self._slots != _EMPTY], more]))
         self._at_most = len(held)
         size = len(self._slots)
@@ -126,10 +126,10 @@ class KnownIds:
         self._place(held[inside:])
 
     def _place(self, hashes: Hashes) -> None:
-        """All at once, step by step: who finds a free slot takes it; who finds another's there goes to the next."""
+        """Insert all hashes in rounds: a hash takes its slot if that is free, else it moves on to the next slot."""
         places, size = self._places(hashes), len(self._slots)
         while hashes.size:
             free = self._slots[places] == _EMPTY
             self._slots[places[free]] = hashes[free]
-            left = self._slots[places] != hashes  # of several that found one slot free, the last one has it
+            left = self._slots[places] != hashes  # if several found the same free slot, the last one got it
             hashes, places = hashes[left], (places[left] + 1) % size

@@ -1,6 +1,6 @@
-"""Which segments a shard has: one small file beside its catalog, that is swapped whole.
+"""The manifest of a shard's segments: a small file beside its catalog that is replaced as a whole.
 
-A crash leaves the manifest before or the one after. A file in `segments/` that it does not name is a draft.
+A crash leaves the old manifest or the new one. A file in `segments/` that it does not name is a draft.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from tables.paths import write_whole
 
 NAME: Final = "segments.json"
 FOLDER: Final = "segments"
-#: A worker that finds a newer one makes its segments again.
+#: A worker that finds another format rebuilds the segments.
 _FORMAT: Final = 1
 
 
 class Stamp(NamedTuple):
-    """What segments belong to: a shard, and a state of its catalog (a random number, never 0)."""
+    """The owner of segments: a shard, and a generation of its catalog (a random number, never 0)."""
 
     shard: uuid.UUID
     generation: int
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A segment by the number in its name: its bytes, how many rows it was written with, and how many were gone."""
+    """A segment: the number in its name, its rows when written, its bytes, and how many rows were removed."""
 
     number: int
     rows: int
@@ -41,7 +41,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`changes`: how often the catalog had been changed when the segments held all of it; None where that is over."""
+    """`changes`: the number of catalog changes when the segments held every vector; None if they may not any more."""
 
     shard: uuid.UUID
     generation: int
@@ -63,7 +63,7 @@ def name_of(number: int) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """That of a shard's folder; None where there is none, or none that can be read."""
+    """The manifest in a shard's folder; None if it is missing, unreadable or of another format."""
     try:
         found = _decode((folder / NAME).read_bytes())
     except (OSError, msgspec.MsgspecError):
@@ -72,10 +72,10 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Put it in the place of the one before. Raises OSError."""
+    """Replace the manifest. Raises OSError."""
     write_whole(folder / NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
 def segment_files(folder: Path) -> list[Path]:
-    """All files of segments in a shard's folder, those of no manifest with them."""
+    """All segment files in a shard's folder, in a manifest or not."""
     return sorted((folder / FOLDER).glob("*.ivf*"))

@@ -1,7 +1,7 @@
-"""Which segments become one, and the thread that writes it.
+"""The choice of segments to merge, and the thread that writes a segment.
 
-Who writes much has many segments of one size for a while: they are brought together when there are too many. Once a
-minute the order is stricter, and a search asks few: each is more than twice as large as all smaller ones together.
+Under a heavy load, segments of one size pile up and are merged when there are too many. Once a minute the rule is
+stricter, so a search reads few segments: each is more than twice as large as all smaller ones together.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from tables.vectors.segment_file import Lists, Stopped, write
 
 log = logging.getLogger(__name__)
 
-#: A segment with more rows is not merged with others: two gigabytes, of 512 dimensions.
+#: The most rows of a merged segment: two gigabytes at 512 dimensions.
 MOST_ROWS: Final = 1 << 20
 _RATIO: Final = 2
-#: A segment of which more than this part is gone is rewritten, without it.
+#: A segment with a larger share of removed rows is rewritten without them.
 _GONE: Final = 0.25
 _NICE: Final = 10
 
 
 def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
-    """Which of the segments, by place, are to become one; none, where all is well. Of each: its rows, and the gone.
+    """Choose the segments to merge, by place; empty if none. `sizes`: each segment's rows, and how many are removed.
 
-    Those with fewer rows than `small` count as if they had as many.
+    Smaller segments together count as at least `small` rows. One place alone: rewrite this segment.
     """
     living = [rows - gone for rows, gone in sizes]
     wasted = [place for place, (rows, gone) in enumerate(sizes) if gone > _GONE * rows]
@@ -42,14 +42,14 @@ def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
         if chosen and (living[place] > _RATIO * max(weight, small) or rows + living[place] > MOST_ROWS):
             if len(chosen) > 1:
                 break
-            chosen, rows = [], 0  # that one is small enough beside all larger ones
+            chosen, rows = [], 0  # the one chosen stays: the next is too large to merge with it
         chosen.append(place)
         rows, weight = rows + living[place], weight + living[place]
     return sorted(chosen) if len(chosen) > 1 else wasted[:1]
 
 
 class Writing:
-    """A segment in the making, on a thread of its own. Once it is `done`, `error` says why it could not be."""
+    """A segment that a thread is writing. Once it is `done`, `error` says why it failed, if it did."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Writing:
     ) -> None:
         self.path, self.sources = path, sources
         self.error: Exception | None = None
-        #: How many were written, once it is done.
+        #: How many rows were written, once it is done.
         self.rows = 0
         self._stop = threading.Event()
         work = number, dimension, lists, guard
@@ -77,7 +77,7 @@ class Writing:
         self._thread.join()
 
     def give_up(self) -> None:
-        """Have it ended, and nothing left of it."""
+        """Stop the thread, wait for it, and remove the file."""
         self._stop.set()
         self._thread.join()
         self.discard()
@@ -102,7 +102,7 @@ class Writing:
 
 
 def _be_nice() -> None:
-    """Linux knows a priority for each thread."""
+    """Lower the thread's priority, which only Linux can do."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

@@ -1,10 +1,10 @@
-"""A sealed segment of a shard's vectors, mapped: the page cache holds what is asked for.
+"""A sealed, mapped segment of a shard's vectors: the page cache holds the parts that are read.
 
-    segment = Segment.opened(path, 384)      # None where the file is not whole
+    segment = Segment.opened(path, 384)      # None if the file is incomplete
     segment.similarities(cell, query, seqs)
-    segment.wipe(seqs)                       # in the file, at once
+    segment.wipe(seqs)                       # overwrites the file at once
 
-Its rows never change until they are removed: then their bytes become zeros and their numbers -1, which no memory has.
+A row changes only when it is removed: its bytes become zeros and its number -1, which no memory has.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Segment(Cells):
         with path.open("rb") as file:
             file.seek(layout.gone_at)
             self._bits = np.frombuffer(bytearray(file.read((layout.rows + 7) // 8)), np.uint8)
-        #: Rows that are gone, ascending.
+        #: Removed rows, ascending.
         self._gone = np.empty(0, np.int64)
         if self._bits.any():
             self._gone = np.sort(self._places[self._is_gone()].astype(np.int64))
 
     @classmethod
     def opened(cls, path: Path, dimension: int) -> Segment | None:
-        """The segment, or None where its file is gone or not whole."""
+        """The segment, or None if its file is missing, incomplete, damaged or of another dimension."""
         try:
             layout = read_layout(path)
             if layout is None or layout.dimension != dimension or not layout.rows:
@@ -59,7 +59,7 @@ class Segment(Cells):
 
     @property
     def gone(self) -> int:
-        """How many of its rows are gone."""
+        """The number of removed rows."""
         return len(self._gone)
 
     def list_of(self, cell: int) -> int:
@@ -81,11 +81,11 @@ class Segment(Cells):
         return held[~self._is_gone()] if len(self._gone) else held
 
     def _is_gone(self) -> npt.NDArray[np.bool_]:
-        """By the table of numbers, bool[n]."""
+        """Which rows are removed, bool[n], in the order of the table of numbers."""
         return np.unpackbits(self._bits, count=self.layout.rows, bitorder="little").astype(np.bool_)
 
     def wipe(self, seqs: Seqs) -> int:
-        """Nothing of these stays in the file; how many it had. Raises OSError: they are gone but for the file."""
+        """Overwrite these vectors in the file; return how many it had. On OSError they are removed in memory only."""
         if not len(seqs):
             return 0
         at = np.minimum(np.searchsorted(self._seqs, seqs), self.layout.rows - 1)
@@ -99,16 +99,16 @@ class Segment(Cells):
         self._gone = np.sort(np.concatenate([self._gone, rows]))
         self._wipe_rows(rows)
         with self.path.open("r+b", buffering=0) as file:
-            for byte in np.unique(hits // 8).tolist():  # after the bytes: what is said to be gone is
+            for byte in np.unique(hits // 8).tolist():  # after the rows: a set bit means overwritten
                 os.pwrite(file.fileno(), self._bits[byte].tobytes(), self.layout.gone_at + byte)
         return len(hits)
 
     def wipe_again(self) -> None:
-        """Overwrite every row that is marked as gone, even by an earlier process. Raises OSError."""
+        """Overwrite every row that is marked as removed, even by an earlier process. Raises OSError."""
         self._wipe_rows(self._gone)
 
     def sync(self) -> None:
-        """All that is gone is overwritten, and on the disk, when it returns. Raises OSError."""
+        """Overwrite all removed rows and sync the file. Raises OSError."""
         self._wipe_rows(self._gone)
         with self.path.open("r+b", buffering=0) as file:
             os.pwrite(file.fileno(), self._bits.tobytes(), self.layout.gone_at)
@@ -124,7 +124,7 @@ class Segment(Cells):
 
 
 class SegmentRows:
-    """The rows of a segment that stay, as they are now: what is gone later is copied as such."""
+    """The live rows of a segment at this moment; a row that is removed later is copied as removed."""
 
     def __init__(self, segment: Segment) -> None:
         layout = segment.layout

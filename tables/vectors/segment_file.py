@@ -1,11 +1,11 @@
-"""The file of a sealed segment: a FAISS inverted file with a list for each cell, and tables behind it.
+"""The file of a sealed segment: a FAISS inverted file with a list for each cell, followed by tables.
 
     write(path, 7, 384, [rows_of_an_index, rows_of_a_segment])
-    layout = read_layout(path)           # None where it is not whole
+    layout = read_layout(path)           # None if it is incomplete
 
-FAISS maps the first part and reads no further. A user's rows lie side by side: the vectors of a cell, then their
-numbers. The tables say which cells there are, and for each number where its row is; a bit for each number says
-whether it is gone. All but these bits, and the bytes of what is gone, stays as it was written.
+FAISS maps the first part and reads no further. A user's rows are contiguous: the vectors of a cell, then their
+numbers. The tables list the cells, and for each number the place of its row and a bit: whether it is removed. Only
+these bits and the bytes of removed rows change after the file is written.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tables.vectors.index import Seqs, empty_lists, faiss
 
 _FOOT: Final = struct.Struct("<8sQQQIIII")
 _MARK: Final = b"SltSeg_1"
-#: Where FAISS keeps how many vectors and how many lists there are, in what it writes of an empty index.
+#: Offsets of the number of vectors and of lists in a serialized empty FAISS index.
 _TOTAL_AT: Final = 8
 _LISTS_AT: Final = 37
-#: So much is written at a time: buffers (the system takes 1,024 in one call), and bytes about.
+#: How much is written at a time: buffers (the system takes 1,024 in one call), and about how many bytes.
 _BUFFERS: Final = 512
 _BYTES: Final = 1 << 20
 
 
 class Layout(NamedTuple):
-    """Where what lies. `number` is the segment's own; `starts`: how many rows lie before each list, and of all."""
+    """Offsets in the file. `number` is the segment's; `starts`: the rows before each list, then the total."""
 
     number: int
     dimension: int
@@ -51,24 +51,24 @@ class Layout(NamedTuple):
         return int(self.starts[-1])
 
     def vector_at(self, place: int, row: int) -> int:
-        """The byte where the vector of a row begins that lies in this list."""
+        """The offset in bytes of the vector of a row, which is in the list `place`."""
         start = int(self.starts[place])
         return self.data_at + start * (4 * self.dimension + 8) + (row - start) * 4 * self.dimension
 
     def number_at(self, place: int, row: int) -> int:
-        """The byte where its number begins."""
+        """The offset in bytes of the row's number."""
         start, end = int(self.starts[place]), int(self.starts[place + 1])
         return self.data_at + start * 8 + end * 4 * self.dimension + (row - start) * 8
 
 
 class Lists(Protocol):
-    """What a segment is made of: `cells`, ascending, and how many rows each has that stay."""
+    """A source of a segment: `cells`, ascending, and `sizes`, the number of live rows of each."""
 
     cells: Seqs
     sizes: Seqs
 
     def pieces(self, place: int) -> tuple[list[Any], list[Any]]:
-        """Vectors and numbers of the rows of a list that stay, as buffers."""
+        """Vectors and numbers of a list's live rows, as buffers."""
 
 
 class Stopped(Exception):
@@ -83,10 +83,10 @@ def write(
     stop: Callable[[], bool],
     guard: threading.Lock,
 ) -> int:
-    """Write the rows of all sources, those of a cell side by side; they are on the disk when it returns: how many.
+    """Write the rows of all sources, cell by cell, sync the file, and return the number of rows.
 
-    `guard` is held while some of them are copied: who writes over rows of the sources holds it as well. It takes 28
-    bytes of memory a row. Raises OSError, and `Stopped` where `stop` says so; a part of the file is left then.
+    `guard` is held while rows are copied; a caller that overwrites rows of the sources must hold it too. It takes 28
+    bytes of memory a row. Raises OSError, and `Stopped` if `stop` returns True; then a partial file is left.
     """
     cells = np.unique(np.concatenate([source.cells for source in sources]))
     sizes = np.zeros(len(cells), np.int64)
@@ -119,7 +119,7 @@ def write(
 
 
 def _places(cells: Seqs, wanted: Seqs) -> list[int]:
-    """Where each of the wanted is among the cells, or -1."""
+    """The place of each wanted cell in `cells`, or -1."""
     if not len(cells):
         return [-1] * len(wanted)
     places = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
@@ -128,7 +128,7 @@ def _places(cells: Seqs, wanted: Seqs) -> list[int]:
 
 
 def _head(dimension: int, sizes: Seqs) -> bytes:
-    """As FAISS writes it: the index, its lists' kind and their sizes."""
+    """The start of the file in FAISS's format: the index, the type of its lists and their sizes."""
     empty = faiss.serialize_index(empty_lists(dimension, 1)).tobytes()
     head = bytearray(empty[: empty.index(b"ilar")])
     struct.pack_into("<q", head, _TOTAL_AT, int(sizes.sum()))
@@ -138,7 +138,7 @@ def _head(dimension: int, sizes: Seqs) -> bytes:
 
 
 def _tables(number: int, dimension: int, cells: Seqs, head: bytes, numbers: Seqs) -> list[bytes]:
-    """What went while the rows were copied has the number -1, and is gone."""
+    """Tables and footer. Rows removed while the others were copied have the number -1 and a set bit."""
     places = np.argsort(numbers, kind="stable")
     tables = numbers[places].astype("<i8").tobytes(), places.astype("<i4").tobytes()
     bits = np.packbits(numbers[places] < 0, bitorder="little").tobytes()
@@ -152,9 +152,9 @@ def _tables(number: int, dimension: int, cells: Seqs, head: bytes, numbers: Seqs
 
 
 def read_layout(path: Path) -> Layout | None:
-    """None where the file is cut, or any of its tables is not as it was written. Raises OSError.
+    """Return the layout, or None if the file is cut or one of its tables is damaged. Raises OSError.
 
-    All but the rows is read: twelve bytes a row.
+    It reads everything but the rows themselves: twelve bytes a row.
     """
     with path.open("rb") as file:
         length = os.fstat(file.fileno()).st_size
@@ -196,7 +196,7 @@ def read_layout(path: Path) -> Layout | None:
 
 
 def _write(file: int, buffers: Sequence[Any]) -> None:
-    """All of it. The interpreter's lock is free meanwhile."""
+    """Write all buffers. The GIL is released meanwhile."""
     views = [memoryview(buffer).cast("B") for buffer in buffers]
     bounds = [*range(0, len(views), _BUFFERS), len(views)]
     for start, end in pairwise(bounds):

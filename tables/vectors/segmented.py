@@ -1,16 +1,16 @@
-"""All vectors of a shard in cells: sealed segments, mapped, and what is new, in memory.
+"""All vectors of a shard in cells: sealed segments, mapped, and new vectors in memory.
 
     index = SegmentedIndex(folder, 384, "shard 0")
-    index.stamp = catalog.next_stamp               # each swap is noted in the manifest
-    index.load(catalog.fits, catalog.changes)      # what is there; False: compare it with the catalog
+    index.stamp = catalog.next_stamp               # the stamp of each new manifest
+    index.load(catalog.fits, catalog.changes)      # opens the segments; False: compare them with the catalog
     index.add(seqs, cells, vectors)
-    index.tidy()                                   # now and then
+    index.tidy()                                   # once a minute
     index.close(catalog.changes)
 
-Once enough is new it is frozen, and a thread seals it; another brings segments together. What is done is taken over
-by the next call that adds or tidies: it swaps the manifest, and nothing else waits. A crash leaves the manifest
-before or after; what is in neither is in the catalog's vectors, and added at the next opening. What the disk has no
-room for is put off.
+When enough vectors are new, they are frozen and a thread seals them; another thread merges segments. The next call
+that adds or tidies takes over finished segments and replaces the manifest; nothing else waits. A crash leaves the old
+manifest or the new one; missing vectors are added from the catalog's vectors at the next opening. If the disk is
+full, writing is postponed.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from tables.vectors.segment_file import Lists
 
 log = logging.getLogger(__name__)
 
-#: So many bytes of vectors are new at least before they are sealed, and one row of so many that are held.
+#: New vectors are sealed once they have at least so many bytes, and are at least 1/`_SEAL_SHARE` of all rows.
 _SEAL_BYTES: Final = 16 << 20
 _SEAL_SHARE: Final = 128
-#: What is so much smaller is waited for.
+#: `tidy` waits for a segment of at most `enough` rows divided by this.
 _LITTLE: Final = 8
-#: More segments are brought together as soon as that is seen.
+#: More segments than this are merged as soon as new vectors are sealed.
 _MANY: Final = 8
-#: An index of at most so many rows is sealed whenever it changed, a larger one when a tenth is new or when that was
-#: put off so many times.
+#: `tidy` seals an index of at most `SMALL` rows whenever it has new ones; a larger one when a tenth is new, or after
+#: `PUT_OFF` postponements.
 SMALL: Final = 10_000
 PUT_OFF: Final = 60
 
 
 class _NewLists:
-    """What is sealed of an index in memory, which is not changed meanwhile."""
+    """The source of a segment: an index in memory, which must not change meanwhile."""
 
     def __init__(self, index: VectorIndex) -> None:
         held = index.lists()
@@ -65,12 +65,12 @@ class _NewLists:
 
 
 class SegmentedIndex:
-    """Not thread-safe: the shard serialises its use. `name` is what log lines call it."""
+    """Not thread-safe: the shard serialises its use. `name` is for log lines."""
 
     def __init__(self, folder: Path, dimension: int, name: str) -> None:
         self.dimension = dimension
-        #: Gives the stamp of the next manifest from that of the one before. Without it no manifest is written, and
-        #: only this object knows its segments.
+        #: Returns the stamp of the next manifest, given the last one. If None, no manifest is written and only this
+        #: object knows its segments.
         self.stamp: Callable[[Stamp | None], Stamp] | None = None
         self._folder, self._name = folder, name
         self._manifest: Manifest | None = None
@@ -79,21 +79,22 @@ class SegmentedIndex:
         self._parts: tuple[Cells, ...] = ()
         self._sealing: Writing | None = None
         self._merging: Writing | None = None
-        #: What went while segments were being merged.
+        #: Vectors removed while segments were being written.
         self._went: list[Seqs] = []
         self._guard = threading.Lock()
         self._sizes: dict[int, int] = {}
-        #: What could not be written waits until it is tidied; that is told once.
+        #: `_stuck`: a write failed and waits for `tidy`. `_told`: the failure was logged. `_held`: see `hold`.
         self._told = self._stuck = self._held = False
         self._put_off = 0
         self._set_parts()
 
-    # what is there
+    # segments
 
     def load(self, fits: Callable[[Stamp], bool], changes: int) -> bool:
-        """Open the segments that belong to the catalog; whether they hold just what it holds, after so many changes.
+        """Open the catalog's segments; True if they hold exactly its vectors after this number of changes.
 
-        Else they are to be compared with it. Files that no manifest names, or a manifest that does not fit, go.
+        If False, compare them with the catalog. Removes files that no manifest names, and a manifest that does not
+        fit.
         """
         found = read_manifest(self._folder)
         if found is None and (self._folder / files.NAME).exists():
@@ -126,7 +127,7 @@ class SegmentedIndex:
         return whole
 
     def drop_others(self) -> None:
-        """Remove the files that are no segment of this index."""
+        """Remove segment files that are not of this index."""
         kept = {segment.path for segment in self._segments}
         for path in segment_files(self._folder):
             if path not in kept:
@@ -141,12 +142,12 @@ class SegmentedIndex:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The sealed ones."""
+        """The sealed segments."""
         return tuple(self._segments)
 
     @property
     def unsealed(self) -> int:
-        """How many vectors are in memory alone."""
+        """The number of vectors that are only in memory."""
         return len(self._new) + len(self._frozen)
 
     def seqs(self) -> Seqs:
@@ -154,17 +155,17 @@ class SegmentedIndex:
         held = [part.seqs() for part in self._parts]
         return np.sort(np.concatenate(held)) if held else np.empty(0, np.int64)
 
-    # what is asked
+    # queries
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The numbers of a cell's vectors, of all its users, in no order."""
+        """The numbers of a cell's vectors, of all its users, unordered."""
         found = [part.seqs_in(cell) for part in self._parts if part.list_of(cell) >= 0]
         if not found:
             return np.empty(0, np.int64)
         return found[0] if not found[1:] else np.concatenate(found)
 
     def size_of(self, cell: int) -> int:
-        """How many vectors a cell holds, of all its users."""
+        """The number of vectors in a cell, of all its users."""
         size = self._sizes.get(cell)
         if size is None:
             size = 0
@@ -183,22 +184,22 @@ class SegmentedIndex:
         return np.zeros(len(seqs), np.float32) if found is None else found
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """The `k` nearest of a cell, of whichever user: (seq, cosine), nearest first."""
+        """The `k` nearest of a cell, of any user: (seq, cosine), nearest first."""
         found = [one for part in self._parts for one in part.nearest(cell, query, k)]
         return sorted(found, key=lambda one: -one[1])[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """By row of the queries, float32[n, d]: seqs of all vectors so near in its cell, of any user, ascending."""
+        """For each row of `queries`, float32[n, d]: seqs in its cell, of any user, at least so near, ascending."""
         found: dict[int, list[int]] = {}
         for part in self._parts:
             for row, seqs in part.near(cells, queries, cosine).items():
                 found[row] = sorted([*found[row], *seqs]) if row in found else seqs
         return found
 
-    # what changes
+    # changes
 
     def add(self, seqs: Seqs, cells: Seqs, vectors: Vectors) -> None:
-        """Add vectors, float32[n, d]. Raises ValueError where the dimension differs."""
+        """Add vectors, float32[n, d]. Raises ValueError if the dimension differs."""
         if not len(self._new) and len(seqs):
             self._new.add(seqs, cells, vectors)
             self._set_parts()
@@ -211,7 +212,7 @@ class SegmentedIndex:
             self._make_room()
 
     def build(self, lists: Lists) -> bool:
-        """Have a segment of these, which need not be in memory together; whether the disk had room for it."""
+        """Write a segment of these rows, which need not fit in memory; True if it could be written. Blocks."""
         self._finish(self._merging)
         self._merging = self._writing([], lambda: [lists])
         self._finish(self._merging)
@@ -222,23 +223,23 @@ class SegmentedIndex:
         if self._stuck or len(self._new) < self.enough:
             return
         if self._sealing is not None and len(self._new) >= 2 * self.enough:
-            self._finish(self._sealing)  # memory is bounded, however slow the disk
+            self._finish(self._sealing)  # so that a slow disk cannot fill the memory
         self._seal()
         if len(self._segments) > _MANY:
             self._merge()
 
     @property
     def enough(self) -> int:
-        """So many rows are worth a segment of their own."""
+        """How many new rows are worth a segment of their own."""
         return max(_SEAL_BYTES // (4 * self.dimension), len(self) // _SEAL_SHARE)
 
     def remove(self, seqs: Seqs) -> None:
-        """Nothing of these stays, in memory or in the files. What cannot be overwritten is left to `sync`."""
+        """Remove vectors from memory and overwrite them in the files. `sync` overwrites them where that fails."""
         if not len(seqs):
             return
         seqs = np.ascontiguousarray(seqs, np.int64)
         if self._sealing is not None:
-            self._sealing.wait()  # it reads what is frozen, and not for long
+            self._sealing.wait()  # its thread reads the frozen vectors; this is short
         self._new.remove(seqs)
         self._frozen.remove(seqs)
         if self._sealing is not None or self._merging is not None:
@@ -253,9 +254,9 @@ class SegmentedIndex:
         self._set_parts()
 
     def tidy(self) -> None:
-        """Take over what is done; seal what is new where it is worth it, and begin to merge. Once a minute, say.
+        """Take over finished segments, seal new vectors if worth it, and begin to merge. Call it once a minute.
 
-        Little is waited for, and is done when it returns.
+        It waits only for small segments (`_LITTLE`).
         """
         self._take_over()
         self._stuck = False
@@ -272,14 +273,14 @@ class SegmentedIndex:
             self._finish(self._merging)
 
     def seal(self) -> None:
-        """Have all in segments when it returns, but for what the disk has no room for."""
+        """Seal all vectors in memory, except those for which the disk has no room. Blocks."""
         self._finish(self._sealing)
-        for _ in range(2):  # what is frozen because it could not be sealed, and what is new
+        for _ in range(2):  # frozen vectors that could not be sealed before, then new ones
             self._seal()
             self._finish(self._sealing)
 
     def merge_all(self) -> None:
-        """Bring together what is to be one. It takes as long as it takes."""
+        """Merge all segments that are due. Blocks."""
         self._stuck = False
         while not self._stuck:
             self._merge()
@@ -288,7 +289,7 @@ class SegmentedIndex:
             self._finish(self._merging)
 
     def sync(self) -> None:
-        """No byte of what went is in any file when it returns. Raises `DataDirError`."""
+        """Overwrite every byte of removed vectors, and sync the files. Raises `DataDirError`."""
         self._give_up_merging()
         self._finish(self._sealing)
         try:
@@ -299,11 +300,11 @@ class SegmentedIndex:
             raise DataDirError(self._folder, f"forgotten vectors cannot be overwritten: {exc.strerror}") from exc
 
     def hold(self, held: bool) -> None:
-        """While it is held, the files are those that they are; only what is removed is overwritten in them."""
+        """While held, the set of files does not change; removed vectors are still overwritten in them."""
         self._held = held
 
     def note(self, changes: int | None) -> None:
-        """Have the manifest say after how many changes of the catalog all of it was in; None: not any more.
+        """Record in the manifest the number of catalog changes whose vectors are all in segments; None: unknown.
 
         Raises OSError.
         """
@@ -315,7 +316,7 @@ class SegmentedIndex:
             self._manifest = noted
 
     def close(self, changes: int) -> None:
-        """Seal what is new, and note that all is in after so many changes of the catalog. Raises `DataDirError`."""
+        """Seal new vectors and, if all are sealed, record the number of catalog changes. Raises `DataDirError`."""
         self._held = self._stuck = False
         self._give_up_merging()
         try:
@@ -328,7 +329,7 @@ class SegmentedIndex:
             self._parts, self._segments = (), []
 
     def publish(self, stamp: Callable[[Stamp | None], Stamp]) -> None:
-        """Be the shard's index from now on, in the place of the one that is there. Raises `DataDirError`."""
+        """Replace the shard's index by this one, and remove the other's files. Raises `DataDirError`."""
         self.stamp, self._manifest = stamp, read_manifest(self._folder)
         self._finish(self._sealing)
         self._finish(self._merging)
@@ -339,7 +340,7 @@ class SegmentedIndex:
         self.drop_others()
 
     def discard(self) -> None:
-        """Release the segments and remove their files, which no other index uses."""
+        """Release the segments and remove their files, which only this index uses."""
         self._give_up_merging()
         if self._sealing is not None:
             self._sealing.give_up()
@@ -348,10 +349,10 @@ class SegmentedIndex:
             segment.path.unlink(missing_ok=True)
         self._parts, self._segments = (), []
 
-    # sealing, merging, and what becomes of it
+    # sealing and merging
 
     def _seal(self) -> None:
-        """Begin to, where there is anything."""
+        """Freeze the new vectors, if any, and start a thread that seals them."""
         if self._sealing is not None or self._held or not self.unsealed:
             return
         if not len(self._frozen):
@@ -360,7 +361,7 @@ class SegmentedIndex:
         self._sealing = self._writing([frozen], lambda: [_NewLists(frozen)])
 
     def _merge(self) -> None:
-        """Begin to, where it is worth it."""
+        """Start a thread that merges segments, if some are due."""
         if self._merging is not None or self._held or self._stuck:
             return
         sizes = [(segment.layout.rows, segment.gone) for segment in self._segments]
@@ -369,20 +370,20 @@ class SegmentedIndex:
             self._merging = self._writing(sources, lambda: [SegmentRows(source) for source in sources])
 
     def _writing(self, sources: Sequence[Cells], lists: Callable[[], Sequence[Lists]]) -> Writing:
-        with suppress(OSError):  # what cannot be made is told by who writes there
+        with suppress(OSError):  # if it fails, the writing thread reports it
             (self._folder / files.FOLDER).mkdir(exist_ok=True)
         number = secrets.randbits(63)
         path = self._folder / files.FOLDER / name_of(number)
         return Writing(path, number, self.dimension, sources, lists, self._guard)
 
     def _take_over(self) -> None:
-        """What is done."""
+        """Take over finished segments."""
         for job in (self._sealing, self._merging):
             if job is not None and job.done:
                 self._finish(job)
 
     def _finish(self, job: Writing | None) -> None:
-        """Wait for it, and have its segment in the place of what it was made of. Nothing happens while it is held."""
+        """Wait for the job and replace its sources by its segment. While held, do nothing."""
         if job is None or self._held:
             return
         job.wait()
@@ -415,7 +416,7 @@ class SegmentedIndex:
         self._set_parts()
 
     def _sealed(self, job: Writing) -> list[Segment]:
-        """The segment that was written, without what went meanwhile; none where nothing was left to write."""
+        """The written segment, without vectors removed meanwhile; empty if there was no row to write."""
         if not job.rows:
             job.discard()
             return []
@@ -427,7 +428,7 @@ class SegmentedIndex:
         return [segment]
 
     def _swap(self, segments: Sequence[Segment]) -> None:
-        """The manifest names these. Raises OSError and `DataDirError`."""
+        """Write a manifest that names these segments. Raises OSError and `DataDirError`."""
         if self.stamp is None:
             return
         if segments:

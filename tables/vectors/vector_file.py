@@ -1,14 +1,13 @@
-"""Vectors of one width in a file that only grows: those of slot i lie behind the head and i vectors.
+"""The file of a shard's vectors, all of one width: slot i follows the head and i vectors.
 
-    file = VectorFile(folder / "vectors-1.f32", Stamp(shard, 1), 384)
-    file.keep(held)                  # what lies behind that many slots is worth nothing
+    file = VectorFile(folder, Head(shard, 1, 384))
+    file.keep(held)                  # cut the file after so many slots
     file.put(held, vectors)          # float32[n, d]; on the disk when it returns
     file.read(slots)                 # float32[n, d]
 
-The head is one page: a mark, the shard, the number of the file, and the dimension. After it there is nothing but
-little-endian float32, so the file can be mapped as a matrix. Which slot is whose, the catalog says, and what
-`digests` were of what was put there: a slot that the disk has lost, or that belongs to another state of the catalog,
-is seen when it is read.
+The head is one page: a magic string, the shard, the number of the file, and the dimension. Only little-endian float32
+follow, so the file can be mapped as a matrix. The catalog stores the memory and the digest (`digests`) of each slot,
+so a reader detects a slot that the disk has lost or that belongs to another state of the catalog.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _ZERO_SLOTS: Final = 256
 
 
 class Head(NamedTuple):
-    """Whose file it is: a shard's, its how manieth, and of how wide vectors."""
+    """The identity of a file: its shard, its number, and the dimension of its vectors."""
 
     shard: uuid.UUID
     number: int
@@ -50,7 +49,7 @@ def path_of(folder: Path, number: int) -> Path:
 
 
 def digests(vectors: Matrix) -> Digests:
-    """Of each of float32[n, d] a number that another vector hardly has; 0 where all is zero."""
+    """A digest of each vector of float32[n, d], uint64[n], that another hardly has; 0 for zeros."""
     words = np.ascontiguousarray(vectors, "<f4").view("<u4").astype(np.uint64)
     weights = np.arange(1, words.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
     found: Digests = words @ weights
@@ -58,7 +57,7 @@ def digests(vectors: Matrix) -> Digests:
 
 
 class VectorFile:
-    """Raises `DataDirError` where the file belongs to another catalog, or the disk fails."""
+    """Raises `DataDirError` if the file belongs to another catalog or the disk fails."""
 
     def __init__(self, folder: Path, head: Head) -> None:
         self.path, self.head = path_of(folder, head.number), head
@@ -90,11 +89,11 @@ class VectorFile:
 
     @property
     def slots(self) -> int:
-        """How many slots the file has."""
+        """The number of slots in the file."""
         return max(0, os.fstat(self._file).st_size - HEAD_BYTES) // self._width
 
     def keep(self, slots: int) -> None:
-        """Have so many slots: what lies behind them goes, and where there are fewer the rest is zeros."""
+        """Resize the file to so many slots: cut the others, or add slots of zeros."""
         with self._translated():
             if self.slots != slots:
                 os.ftruncate(self._file, HEAD_BYTES + slots * self._width)
@@ -102,7 +101,7 @@ class VectorFile:
     def put(self, first: int, vectors: Matrix) -> None:
         """Write float32[n, d] into the slots from `first` on; they are on the disk when it returns.
 
-        Raises ValueError where the dimension differs.
+        Raises ValueError if the dimension differs.
         """
         if vectors.ndim != 2 or vectors.shape[1] != self.head.dimension:
             raise ValueError(f"vectors of shape {vectors.shape} do not fit dimension {self.head.dimension}")
@@ -111,11 +110,11 @@ class VectorFile:
             sync_data(self._file)
 
     def read(self, slots: Slots) -> Matrix:
-        """float32[n, d], in the order of `slots`; zeros for those behind the end."""
+        """The vectors, float32[n, d], in the order of `slots`; zeros for slots past the end."""
         return self.reader()(slots)
 
     def reader(self) -> Callable[[Slots], Matrix]:
-        """Gives what `read` gives, from one mapping of the file as it is now."""
+        """Return a function like `read` over one mapping of the file as it is now."""
         dimension, held = self.head.dimension, self.slots
         empty = np.empty((0, dimension), np.float32)
         mapped = np.memmap(self.path, "<f4", "r", HEAD_BYTES, (held, dimension)).view(np.ndarray) if held else empty
@@ -131,7 +130,7 @@ class VectorFile:
         return read
 
     def wipe(self, slots: Slots) -> None:
-        """Zeros in the place of what was there."""
+        """Overwrite slots with zeros."""
         if not len(slots):
             return
         slots = np.sort(slots)
@@ -143,12 +142,12 @@ class VectorFile:
                     _write(self._file, zeros, HEAD_BYTES + (int(run[0]) + start) * self._width)
 
     def sync(self) -> None:
-        """What was written is on the disk when it returns."""
+        """Sync the file's data to the disk."""
         with self._translated():
             sync_data(self._file)
 
     def close(self) -> None:
-        """Let go of it; again does nothing."""
+        """Close the file. A second call does nothing."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -1,4 +1,4 @@
-"""Where a table's rows are when its changelog has them: bytes by partition and key, in the order of their keys."""
+"""Kept rows: the rows of a table that its changelog has, as bytes by partition and key, in key order."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-#: A scan of many rows reads so many at once, and holds no more in memory.
+#: A scan reads this many rows at a time, and holds no more in memory.
 PORTION: Final = 1_000
 
 
 class KeptRows(Protocol):
-    """Of one table. What is written counts when its partition's batch does; see `WindowStores`."""
+    """The kept rows of one table. A write counts once its partition's batch is committed; see `WindowStores`."""
 
     def get(self, partition: int, key: bytes) -> bytes | None: ...
 
     def scan(self, partition: int, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Rows whose keys begin so, in the order of their keys; rows may be written meanwhile."""
+        """Yield the rows with this key prefix, in key order; rows may be written meanwhile."""
 
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Rows that the changelog has; None deletes."""
+        """Write rows that the changelog has; None deletes."""
 
     def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Write rows of the changelog. Also erase deleted rows from the disk, as no command asks for that here."""
+        """Write rows read from the changelog. Also erase deleted ones from the disk: no command asks for it here."""
 
     def partitions(self) -> Iterable[int]:
-        """Those of which rows may be kept."""
+        """Return the partitions that may have kept rows."""
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Of all others nothing is held in memory any more."""
+        """Release the memory held for all other partitions."""
 
     def is_fitted(self, partition: int) -> bool:
-        """Whether its tables fitted each other before anything was restored."""
+        """True if the partition's tables were consistent with each other before anything was restored."""
 
 
 class MemoryRows:
-    """Rows of a process that has no disk for them: a replay's, and most tests'."""
+    """Kept rows of a process without a disk for them: a replay, and most tests."""
 
     def __init__(self) -> None:
         self._rows: dict[int, dict[bytes, bytes]] = {}
-        self._keys: dict[int, list[bytes]] = {}  # in order; made where it is asked for
+        self._keys: dict[int, list[bytes]] = {}  # sorted; built on demand
 
     def get(self, partition: int, key: bytes) -> bytes | None:
         rows = self._rows.get(partition)

@@ -1,7 +1,7 @@
-"""A partition's window rows on the disk: one RocksDB, without a log of its own, because the changelogs are its log.
+"""A partition's window rows on disk: one RocksDB without a log of its own, because the changelogs are its log.
 
-What is written comes in batches, each with the state that it leads to: a kill takes whole batches, the newest ones
-first, and what is left says up to where its changelogs are in it. The tail of the log brings the rest.
+Rows are written in batches, each with the state that it leads to. A kill loses whole batches, the newest first. The
+state that is left has each changelog's place, and the worker reads the rest from there.
 """
 
 from __future__ import annotations
@@ -25,41 +25,42 @@ from tables.windows.kept_rows import PORTION
 
 log = logging.getLogger(__name__)
 
-#: Of the keys and of what is under them. With another one, a store is recreated from the changelogs.
+#: Format of keys and values. A store of another format is recreated from the changelogs.
 FORMAT: Final = 1
-#: No table's keys begin so.
+#: No table's keys have this prefix.
 STATE_KEY: Final = b"\x00state"
-#: Keys that end with a moment and with the beginning of keys whose deleted rows are to leave the disk.
+#: Prefix of pending erasures; a time and the key prefix with deleted rows that must leave the disk follow it.
 ERASE: Final = b"\x00erase"
-#: How often deleted rows have left the disk; a key of its own, since erasing has a thread of its own.
+#: Number of erasures done. It has a key of its own because erasing has a thread of its own.
 REWRITTEN: Final = b"\x00rewritten"
-#: When all of the store was rewritten (epoch ms), and the number of its changes then.
+#: When the whole store was last rewritten (epoch ms), and its number of changes then.
 WHOLE: Final = b"\x00whole"
-#: So often all of it is rewritten: keys name users and sessions, and a deleted one stays in a file until then.
+#: Interval between rewrites of the whole store: keys name users and sessions, and a deleted key stays in a file until
+#: then.
 WHOLE_MS: Final = 86_400_000
-#: How RocksDB begins to say that what it finds is not what it wrote.
+#: How RocksDB's messages begin when it reads other data than it wrote.
 DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
-#: A file beside RocksDB's: what it found damaged is not used again.
+#: Marker file: RocksDB found the store damaged, so it is not used again.
 DAMAGED: Final = "DAMAGED"
 #: RocksDB holds a lock on this file while the store is open.
 LOCK: Final = "LOCK"
-#: What names the file that says which others there are: without it there is no store.
+#: RocksDB's file that leads to all others: without it there is no store.
 CURRENT: Final = "CURRENT"
 
-#: All in bytes. Shared by all partitions of a worker, so that many cost no more than few.
+#: All in bytes. All partitions of a worker share these two, so that many cost no more than few.
 CACHE_BYTES: Final = 16 << 20
 WRITE_BYTES: Final = 16 << 20
-#: Of one partition: what is not yet in a file of its own.
+#: One partition's rows that are not in a file yet.
 MEMTABLE_BYTES: Final = 4 << 20
 BLOCK_BYTES: Final = 8 << 10
 OPEN_FILES: Final = 48
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Up to where a changelog is in the rows: all before `offset` is.
+    """A changelog's place: the rows include all its records before `offset`.
 
-    `rows` were read or written since it was read from its start; `at` (epoch ms) is when nothing lay behind that.
-    `read` is the offset before which the topic's records are in the rows, where the changelog says so.
+    `rows` counts the rows read or written since it was read from its start; at `at` (epoch ms) no record lay after
+    `offset`. `read` is the offset before which the topic's records are in the rows, if the changelog says so.
     """
 
     topic_id: str
@@ -70,9 +71,10 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """What a batch leads to. `fitted`: the tables fit each other, but for what is behind their places.
+    """The store's state after a batch. `fitted`: the tables are consistent, except for records after their places.
 
-    `changes` is higher after each batch with rows. It begins anywhere, so that no two stores have the same one.
+    `changes` grows with each batch that has rows. It starts at a random number, so that no two stores have the same
+    one.
     """
 
     format: int = FORMAT
@@ -82,7 +84,7 @@ class State(msgspec.Struct):
 
 
 class Copied(NamedTuple):
-    """What a copy of a store has at least. `in_files`: deleted rows that are to leave the disk may lie in it."""
+    """What a copy of a store includes at least. `in_files`: it may have deleted rows that must leave the disk."""
 
     places: dict[str, Place]
     changes: int
@@ -93,7 +95,7 @@ _decode_state: Final = msgspec.json.Decoder(State).decode
 
 
 class Memory:
-    """What all stores of a process share."""
+    """Block cache and write buffers that all stores of a process share."""
 
     def __init__(self) -> None:
         self.cache = rocksdict.Cache(CACHE_BYTES)
@@ -130,14 +132,14 @@ def _unlogged() -> Any:
 
 
 class _DamagedRows(Exception):
-    """What RocksDB finds is not what it wrote."""
+    """RocksDB read other data than it wrote."""
 
 
 class PartitionStore:
-    """Used by one thread, but for `snapshot` and `erase`, which may have one of their own.
+    """The rows of one partition. One thread uses it; `snapshot` and `erase` may run in another one.
 
-    Raises `WindowsLocked` where another process, or another worker of this one, has it open; `DataDirError` where the
-    disk does not do what it is asked for. What is damaged is removed: the changelogs have it all.
+    Raises `WindowsLocked` if another process, or another worker of this one, has it open; `DataDirError` if the disk
+    fails. A damaged store is removed: the changelogs have all of its rows.
     """
 
     def __init__(self, folder: Path, memory: Memory) -> None:
@@ -149,7 +151,7 @@ class PartitionStore:
         try:
             self.state = self._kept_state()
             self._rewritten = int(self.get(REWRITTEN) or 0)
-        except DataDirError:  # or this process could not open it again
+        except DataDirError:  # otherwise this process could not open it again
             self._db.close()
             raise
         if self.state.format != FORMAT:
@@ -159,7 +161,7 @@ class PartitionStore:
             self.state, self._rewritten = State(), 0
         if not self.state.changes:
             self.state.changes = 1 + int.from_bytes(os.urandom(6))
-        #: Whether the tables fit each other in memory, but for what is still to be restored.
+        #: Whether the tables are consistent in memory, except for rows still to be restored.
         self.fitted = self.state.fitted
         self._batch = rocksdict.WriteBatch(raw_mode=True)
 
@@ -178,7 +180,7 @@ class PartitionStore:
         """Raises `_DamagedRows`, `WindowsLocked`, `DataDirError`."""
         try:
             return rocksdict.Rdict(str(self.folder), self._memory.options())
-        except Exception as exc:  # rocksdict knows no other
+        except Exception as exc:  # rocksdict has no narrower class
             said = _line(exc)
             if "/LOCK" in said:
                 raise WindowsLocked(self.folder) from exc
@@ -196,7 +198,7 @@ class PartitionStore:
             return State()
         try:
             return _decode_state(raw)
-        except msgspec.DecodeError:  # of a version to come
+        except msgspec.DecodeError:  # written by a newer version
             return State(format=-1)
 
     def get(self, key: bytes) -> bytes | None:
@@ -205,7 +207,7 @@ class PartitionStore:
             return found
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """A portion at a time: an iterator that is left open would keep the store from being closed."""
+        """Yield rows a portion at a time: an open iterator would keep the store from being closed."""
         key = prefix
         while portion := self._portion(key, prefix):
             yield from portion
@@ -226,27 +228,27 @@ class PartitionStore:
         return found
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """To be written by the next `commit`."""
+        """Add a row to the batch that the next `commit` writes."""
         if value is None:
             self._batch.delete(key)
         else:
             self._batch.put(key, value)
 
     def erase_later(self, prefix: bytes, now_ms: int) -> None:
-        """What is deleted under keys that begin so is to leave the disk: noted with the next `commit`."""
+        """Note with the next `commit` that deleted rows under this key prefix must leave the disk."""
         self._batch.put(b"%b%020d" % (ERASE, now_ms) + prefix, b"")
 
     def clear(self, prefix: bytes) -> None:
-        """Delete all under keys that begin so, with the next `commit`."""
+        """Delete all rows under this key prefix, with the next `commit`."""
         self._batch.delete_range(prefix, _after(prefix))
 
     @property
     def changes(self) -> int:
-        """Another number after each batch with rows, and after each erasure; the same after an opening."""
+        """A number that changes with each batch with rows and each erasure; reopening keeps it."""
         return self.state.changes + self._rewritten
 
     def commit(self, state: State) -> None:
-        """Write what was put, and what it leads to, in one batch: all of it is there after a kill, or nothing."""
+        """Write the batch and the state that it leads to, atomically: after a kill all of it is there, or nothing."""
         batch, self._batch = self._batch, rocksdict.WriteBatch(raw_mode=True)
         state.changes = self.state.changes + (len(batch) > 0)
         batch.put(STATE_KEY, msgspec.json.encode(state))
@@ -255,26 +257,26 @@ class PartitionStore:
         self.state = state
 
     def discard(self) -> None:
-        """What was put and not written is not written."""
+        """Drop what was put since the last `commit`."""
         self._batch.clear()
 
     def snapshot(self, folder: Path) -> Copied:
-        """A copy in a new folder, by links. Raises `DataDirError`, also where the store has been closed."""
+        """Copy the store into a new folder, by links. Raises `DataDirError`, also if the store has been closed."""
         with self._closing, self._translated():
             if self._closed:
                 raise DataDirError(self.folder, "it has been closed")
             state, changes = self.state, self.changes
             self._db.flush()
             rocksdict.Checkpoint(self._db).create_checkpoint(str(folder))
-            # Asked last: rows that are in the copy may have been deleted, and are to be erased, since it was begun.
+            # Read last: rows in the copy may have been deleted, and marked for erasure, since it was begun.
             in_files = next(self.scan(ERASE), None) is not None
             return Copied(state.places, changes, in_files)
 
     def erase(self, before_ms: int) -> int:
-        """Rewrite the files that have rows under such keys without what is deleted; how many ranges those are.
+        """Rewrite the files of erasures noted before `before_ms` (epoch ms) without deleted rows; return the number.
 
-        Of what was noted before that moment (epoch ms). Once a day it is all of them, so that no key stays of what
-        was deleted. Raises `DataDirError`: what was to be erased still is.
+        Once a day this rewrites all files, so that no key of a deleted row stays. Raises `DataDirError`: the erasures
+        then stay pending.
         """
         with self._closing:
             if self._closed:
@@ -298,11 +300,11 @@ class PartitionStore:
                 self._db.write(done, self._unlogged)
                 self._rewritten += 1
                 self._db.flush()
-                self._rewrite(ERASE, _after(ERASE))  # what was noted names users as well
+                self._rewrite(ERASE, _after(ERASE))  # the erasures' keys name users as well
             return len(due)
 
     def _is_whole_due(self, now_ms: int) -> bool:
-        """Whether anything has changed since it was last rewritten as a whole, which is a day ago."""
+        """True if the last whole rewrite is a day ago and rows have changed since."""
         at, changes = map(int, (self.get(WHOLE) or b"0 0").split())
         return now_ms - at >= WHOLE_MS and self.state.changes != changes
 
@@ -312,7 +314,7 @@ class PartitionStore:
         self._db.compact_range(begin, end, thorough)
 
     def close(self) -> None:
-        """Raises `DataDirError` where what is in memory does not go to the disk; it is closed all the same."""
+        """Close the store in any case. Raises `DataDirError` if rows in memory did not reach the disk."""
         with self._closing:
             self._closed = True
             try:
@@ -339,14 +341,14 @@ class PartitionStore:
 
 
 def holds_rows(folder: Path) -> bool:
-    """Whether a store was made there, and not removed since."""
+    """True if a store was made there, and not removed since."""
     return any(path.name != LOCK for path in folder.iterdir()) if folder.is_dir() else False
 
 
 def remove_rows(folder: Path) -> None:
-    """Remove a store that this process does not have open. The lock file stays, and is held meanwhile.
+    """Remove a store that this process does not have open. The lock file stays, and is locked meanwhile.
 
-    Raises `WindowsLocked` where another process has it open, `DataDirError`.
+    Raises `WindowsLocked` if another process has it open; `DataDirError`.
     """
     with _locked(folder):
         for path in folder.iterdir():
@@ -355,17 +357,17 @@ def remove_rows(folder: Path) -> None:
 
 
 def place_rows(restored: Path, folder: Path) -> None:
-    """Move a store's files into a folder where there is none, and this process has none open.
+    """Move a store's files into a folder that has none, and where this process has no store open.
 
-    What a kill leaves half moved is no store. Raises `WindowsLocked` where another process has one open there, or has
-    made one; `DataDirError`.
+    A move that a kill interrupts leaves no store. Raises `WindowsLocked` if another process has a store open there,
+    or has made one; `DataDirError`.
     """
     make_usable(folder)
     with _locked(folder):
         if holds_rows(folder):
             raise WindowsLocked(folder)
         files = [path for path in restored.iterdir() if path.name != LOCK]
-        for path in sorted(files, key=lambda path: path.name == CURRENT):  # RocksDB begins with that one
+        for path in sorted(files, key=lambda path: path.name == CURRENT):  # RocksDB opens a store by this file
             path.rename(folder / path.name)
         synced(folder)
 
@@ -385,7 +387,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _after(prefix: bytes) -> bytes:
-    """The first key behind all that begin so."""
+    """Return the first key after all keys with this prefix."""
     return prefix[:-1] + bytes([prefix[-1] + 1])
 
 

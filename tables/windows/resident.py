@@ -1,50 +1,51 @@
-"""How many decoded rows stay in memory: those that were asked for last, in so many bytes."""
+"""Resident rows: the most recently used decoded rows stay in memory, up to a number of bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sized
 from typing import Final, Generic, Protocol, TypeVar
 
-#: What a decoded row takes, by the bytes of its encoded one: objects and strings of their own for each field.
-#: A bound. Measured, beside `EACH`: 1.0-1.6 for exchanges of 40 to 1,000 letters, 0.9 for Chinese ones, 1.7 for
-#: notes, 1.8-4.1 for sessions and 5.7 for short messages with metadata. Chats thus take about a third of that.
+#: Upper bound of a decoded row's bytes per encoded byte: each field has objects and strings of its own. Measured,
+#: besides `EACH`: 1.0-1.6 for exchanges of 40 to 1,000 letters, 0.9 for Chinese ones, 1.7 for notes, 1.8-4.1 for
+#: sessions and 5.7 for short messages with metadata. Chats thus take about a third of the bound.
 DECODED: Final = 6
-#: The row's key, its places in dictionaries, and its outermost object.
+#: Bytes for the row's key, its entries in dictionaries, and its outermost object.
 EACH: Final = 300
 
 
 class Cached(Protocol):
-    """A table's decoded rows that are kept as well, so that any of them may go."""
+    """A table's cached decoded rows; the rows are kept elsewhere, so any of them may be evicted."""
 
     def cached_bytes(self) -> int:
-        """Roughly what those take that came since the last turn."""
+        """Return roughly the bytes of the rows used since the last turn."""
 
     def turn(self) -> None:
-        """Those go that were not asked for since the last turn."""
+        """Evict the rows that were not used since the last turn."""
 
 
 class Resident:
-    """Of several tables together. Rows have two turns: who is asked for in the second stays for another.
+    """One limit for several tables: a second-chance cache of two generations.
 
-    It costs a row nothing to be asked for again, where a list in the order of use would cost as much as the row.
+    A row that is used in its second generation moves back to the first. This costs a row nothing, while a list in
+    order of use would cost as much as the row.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         self._half = None if limit is None else limit // 2
         self._tables: list[Cached] = []
         self._earlier_bytes = 0
-        #: Rows that were not here, and were decoded again from where they are kept.
+        #: Count of rows that were not in memory and were decoded again from the kept rows.
         self.read_back = 0
 
     def add(self, table: Cached) -> None:
         self._tables.append(table)
 
     def held_bytes(self) -> int:
-        """Roughly what decoded rows take now, at the most."""
+        """Return roughly the bytes of all decoded rows, at most."""
         return self._earlier_bytes + sum(table.cached_bytes() for table in self._tables)
 
     def came(self) -> None:
-        """Rows came into one of the tables."""
+        """Start a new turn if the tables' new rows exceed half of the limit. Call it after adding rows."""
         if self._half is not None and sum(table.cached_bytes() for table in self._tables) > self._half:
             self._earlier_bytes = sum(table.cached_bytes() for table in self._tables)
             for table in self._tables:
@@ -56,9 +57,9 @@ Held = TypeVar("Held", bound=Sized)
 
 
 class Derived(Generic[Key, Held]):
-    """Collections that were made of rows, by key: they are recreated where they are not here any more.
+    """Cache of collections computed from rows, by key; the caller recomputes evicted ones.
 
-    One takes `each` bytes, and `item` for each thing in it.
+    A collection counts as `each` bytes, and `item` bytes for each element.
     """
 
     def __init__(self, each: int, item: int) -> None:
@@ -74,7 +75,7 @@ class Derived(Generic[Key, Held]):
         return found
 
     def held(self, key: Key) -> Held | None:
-        """As `get`, without counting as a use: the collection goes as early as before."""
+        """As `get`, without counting as a use: eviction is not delayed."""
         found = self._recent.get(key)
         return self._earlier.get(key) if found is None else found
 

@@ -1,11 +1,11 @@
-"""Rows of a write-behind table: kept by partition, with what their changelog does not have yet.
+"""Rows of a write-behind table, by partition, including changes that their changelog does not have yet.
 
     put, delete ─▶ fresh ── drain ─▶ (the changelog takes them) ── written ─▶ kept rows, on the disk
                      │                        │                                    │ get
                      └──────── get ───────────┴──────────────── recent ◀───────────┘
 
-What the changelog has not is in memory, decoded, until it has; what it has is where `KeptRows` keep it, and the rows
-that were used last are in memory as well.
+Rows that the changelog does not have yet are in memory, decoded. Rows that it has are in `KeptRows`; the most
+recently used of them are in memory as well.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 class _Mark(Enum):
-    """In a row's place: it is as the kept rows have it."""
+    """Placeholder for a row that is unchanged in the kept rows."""
 
     KEPT = 1
 
@@ -38,9 +38,9 @@ KEPT: Final = _Mark.KEPT
 
 
 class Rows(Generic[Row]):
-    """Rows by partition and key, which know what their changelog does not have yet.
+    """Rows by partition and key, with the changes that their changelog does not have yet.
 
-    A row is as of the source offset that `offset_of` gives; where it gives none, rows are in the order of their log.
+    A row is as of the source offset that `offset_of` returns; without `offset_of`, rows are in log order.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class Rows(Generic[Row]):
     ) -> None:
         self._encode, self._decode, self._offset_of = encode, decode, offset_of
         self._kept: KeptRows = MemoryRows() if kept is None else kept
-        #: What the kept rows have not: changed since changes were last taken, or being written. None: deleted.
+        #: Rows that the kept rows do not have: changed since the last `drain`, or being written. None: deleted.
         self._fresh: dict[int, dict[bytes, Row | None]] = {}
-        #: Decoded rows that the kept rows have as well: used since the last turn, and in the turn before.
+        #: Decoded rows that the kept rows also have: used since the last turn, and in the turn before.
         self._recent: dict[int, dict[bytes, Row]] = {}
         self._earlier: dict[int, dict[bytes, Row]] = {}
         self._lengths = self._measured = 0
         self._resident = Resident() if resident is None else resident
         self._resident.add(self)
-        #: What changed since changes were last taken, with the row as it was then.
+        #: Changes since the last `drain`, each with the row as it was then.
         self._changed: dict[tuple[int, bytes], Row | Literal[_Mark.KEPT] | None] = {}
-        #: Partitions that were ours when changes were last taken, and ever since.
+        #: Partitions that were ours at the last `drain`, and ever since.
         self._taken_of: set[int] = set()
-        #: Keys that were restored where the tables fitted each other before.
+        #: Restored keys of partitions that had consistent tables before.
         self._touched: dict[int, set[bytes]] = {}
 
     def get(self, partition: int, key: bytes) -> Row | None:
@@ -113,21 +113,21 @@ class Rows(Generic[Row]):
         rows[key] = None
 
     def __len__(self) -> int:
-        """A walk over all of them."""
+        """Return the number of rows, by a scan of all of them."""
         return sum(1 for _ in self.items())
 
     def partitions(self) -> list[int]:
-        """Those of which there may be rows."""
+        """Return the partitions that may have rows."""
         return sorted({*self._kept.partitions(), *(p for p, rows in self._fresh.items() if rows)})
 
     def items(self) -> Iterator[tuple[int, bytes, Row]]:
-        """Rows may be put and deleted while they are read."""
+        """Yield all rows. Rows may be put and deleted meanwhile."""
         for partition in self.partitions():
             for key, row in self.of_partition(partition):
                 yield partition, key, row
 
     def of_partition(self, partition: int, beginning: bytes = b"") -> Iterator[tuple[bytes, Row]]:
-        """Keys and rows whose keys begin so: those that are kept by key, then new ones. None is held."""
+        """Yield keys and rows with this key prefix: kept ones in key order, then new ones. Caches none of them."""
         fresh = {key: row for key, row in self._fresh.get(partition, {}).items() if key.startswith(beginning)}
         for key, raw in self._kept.scan(partition, beginning):
             if key not in fresh:
@@ -139,12 +139,12 @@ class Rows(Generic[Row]):
                 yield key, row
 
     def _seen(self, partition: int, key: bytes, raw: bytes) -> Row:
-        """A row that was read with others."""
+        """Return a row that a scan has read, from the cache if it is there."""
         row = self._recent.get(partition, {}).get(key)
         return self._decode(raw) if row is None else row
 
     def keys(self, partition: int, beginning: bytes = b"") -> Iterator[bytes]:
-        """Those that begin so; no row is decoded."""
+        """Yield the keys with this prefix, without decoding rows."""
         fresh = {key: row for key, row in self._fresh.get(partition, {}).items() if key.startswith(beginning)}
         for key, _ in self._kept.scan(partition, beginning):
             if key not in fresh or fresh.pop(key) is not None:
@@ -152,10 +152,10 @@ class Rows(Generic[Row]):
         yield from (key for key, row in fresh.items() if row is not None)
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Rows of the changelog, in its order.
+        """Apply rows of the changelog, in its order.
 
-        A row that is as of an earlier offset than the one before it was written by a worker that no longer owned the
-        partition: it is left out.
+        A row with an earlier offset than the row before it was written by a worker that no longer owned the
+        partition: it is skipped.
         """
         touched = self._touched.setdefault(partition, set()) if self._kept.is_fitted(partition) else None
         offset_of, news = self._offset_of, dict[bytes, Row | None]()
@@ -172,14 +172,14 @@ class Rows(Generic[Row]):
         fresh = self._fresh.get(partition, {})
         for key, row in news.items():
             self._hold(partition, key, row)
-            if key in fresh:  # it was changed while rows were read
+            if key in fresh:  # changed while rows were read
                 fresh[key] = row
         if touched is not None:
             touched.update(news)
         self._resident.came()
 
     def touched(self, partition: int) -> set[bytes] | None:
-        """The keys that were restored since this was last asked for; None where it may be any. Asked for once."""
+        """Return the keys restored since the last call, once; None if any key may have been."""
         touched = self._touched.pop(partition, set())
         return touched if self._kept.is_fitted(partition) else None
 
@@ -195,9 +195,9 @@ class Rows(Generic[Row]):
         return any(place == partition for place, _ in self._changed)
 
     def undo(self) -> None:
-        """Rows are as they were when changes were last taken; nothing is changed.
+        """Reset the rows to the last `drain`, and discard the changes since.
 
-        What was given back, or restored over a change, cannot be undone: `own` drops its partition before.
+        Changes that were requeued, or overwritten by `restore`, cannot be undone: `own` drops their partition first.
         """
         for (partition, key), before in self._changed.items():
             if before is KEPT:
@@ -226,14 +226,14 @@ class Rows(Generic[Row]):
 
     def requeue(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            if change.partition in self._taken_of:  # of one that moved away, they are its new owner's
+            if change.partition in self._taken_of:  # the changes of a partition that moved are its new owner's
                 self._changed.setdefault((change.partition, change.key), KEPT)
 
     def written(self, changes: Sequence[Change]) -> None:
-        """The changelog has taken these, all that were last drained: they go to the kept rows."""
+        """Move the last drained changes to the kept rows: the changelog has all of them."""
         changed, by_partition = self._changed, dict[int, list[tuple[bytes, bytes | None]]]()
         for partition, key, value in changes:
-            if partition not in self._taken_of:  # its new owner has them from the changelog
+            if partition not in self._taken_of:  # its new owner reads them from the changelog
                 continue
             rows = by_partition.get(partition)
             if rows is None:
@@ -242,7 +242,7 @@ class Rows(Generic[Row]):
             fresh = self._fresh[partition]
             if (partition, key) not in changed:
                 self._hold(partition, key, fresh.pop(key))
-            elif (before := changed[partition, key]) is not KEPT:  # it has changed again, and was as it is kept now
+            elif (before := changed[partition, key]) is not KEPT:  # changed again; its value at the drain is kept now
                 changed[partition, key] = KEPT
                 self._hold(partition, key, before)
         for partition, rows in by_partition.items():
@@ -250,7 +250,7 @@ class Rows(Generic[Row]):
         self._resident.came()
 
     def _hold(self, partition: int, key: bytes, row: Row | None) -> None:
-        """This is what is kept now."""
+        """Cache the value that the kept rows have now."""
         recent = self._recent.get(partition)
         if recent is None:
             recent = self._recent[partition] = {}

@@ -1,4 +1,4 @@
-"""Rows of a write-behind table that are also found by their user, without looking through those of all others."""
+"""Rows of a write-behind table with an index by user, so that a lookup does not scan other users' rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Row = TypeVar("Row")
 
 
 def beginning_of(*names: str) -> bytes:
-    """How the keys of a user, or of a session, begin: they are JSON arrays, and these are their first items."""
+    """Return the key prefix of a user, or of a session: keys are JSON arrays, and these are their first items."""
     return orjson.dumps(names)[:-1] + b","
 
 
 class RowsByUser(Rows[Row]):
-    """`user_of` says whose a row is; a key is a JSON array that begins with the user."""
+    """`user_of` returns a row's user; a key is a JSON array that begins with the user."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class RowsByUser(Rows[Row]):
     ) -> None:
         super().__init__(encode, decode, offset_of, kept=kept, resident=resident)
         self._user_of = user_of
-        #: Keys by user that changed since changes were last taken, and those that are being written.
+        #: Changed keys by user: since the last `drain`, and those that are being written.
         self._new: dict[tuple[int, str], dict[bytes, None]] = {}
         self._being_written: dict[tuple[int, str], dict[bytes, None]] = {}
 
     def of_user(self, partition: int, user_id: str) -> list[Row]:
-        """The user's rows, in the order of their keys."""
+        """Return the user's rows, in key order."""
         fresh = self._fresh.get(partition, {})
         found = {
             key: self._seen(partition, key, raw)
@@ -53,7 +53,7 @@ class RowsByUser(Rows[Row]):
         return [found[key] for key in sorted(found)]
 
     def _unwritten(self, partition: int, user_id: str) -> dict[bytes, None]:
-        """Keys of the user's rows that the changelog may not have as they are."""
+        """Return the keys of the user's rows that may differ from the changelog's."""
         user = partition, user_id
         return self._being_written.get(user, {}) | self._new.get(user, {})
 

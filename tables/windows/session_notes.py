@@ -1,7 +1,7 @@
-"""Short-term memories that a user asked for: one row each, kept with their session until they expire.
+"""Notes: short-term memories that a user asked for, one row each, kept with their session until they expire.
 
-They are called notes here. A note refers to its session, whose end may make a long-term memory of it: its table
-is written after the sessions', and deleted from before it.
+A note refers to its session, and may become a long-term memory when the session ends. So the notes' table is written
+after the sessions', and deleted from before it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tables.windows.resident import Resident
 from tables.windows.rows import Rows
 from tables.windows.rows_by_user import beginning_of
 
-#: Moments at which notes would have expired that are gone: with more, and more than notes, they are ordered again.
+#: Rebuild the index when the heap has this many more expiries of dropped notes than there are notes.
 _MOST_GONE: Final = 1_000
 
 
 class Note(NamedTuple):
     """A short-term memory. Times are epoch milliseconds of event time; importance is 0-100.
 
-    `event_id` is that of the event that asked for it. `promoted` says that a long-term memory was made of it.
+    `event_id` is the event that asked for it. `promoted`: a long-term memory was made of it.
     """
 
     id: uuid.UUID
@@ -44,7 +44,7 @@ class Note(NamedTuple):
 
 
 def note_key(note: Note) -> bytes:
-    """User, session and id: one user's ids say nothing about another's."""
+    """Return the key: user, session and id. An id is unique only within its user."""
     return compact_json((note.user_id, note.session_id, note.id))
 
 
@@ -58,18 +58,19 @@ def decode_note(raw: bytes) -> Note:
 
 
 class _Index:
-    """Of the notes that there are: by which name each is known, how many a user has, and when they expire.
+    """Index of the existing notes: keys by name, counts by user, and expiries.
 
-    The heap keeps the expiry of a dropped note until the index is built again.
+    The heap keeps the expiry of a dropped note until the index is rebuilt.
     """
 
     def __init__(self, rows: Iterable[tuple[int, bytes, Note]]) -> None:
-        #: Keys, by partition, user and the bytes of an id; and those that have a name of another note of the user's.
+        #: Keys by partition, user and the bytes of an id; then further keys with a name that another note of the user
+        #: has.
         self.names: dict[tuple[int, str, bytes], bytes] = {}
         self._namesakes: dict[tuple[int, str, bytes], list[bytes]] = {}
         self.counts: Counter[tuple[int, str]] = Counter()
         self.there = 0
-        #: When each expires (epoch ms): a heap.
+        #: Heap of expiries (epoch ms).
         self.expiries: list[tuple[int, int, bytes]] = []
         #: Keys of notes that `expired` has returned, and that are not dropped yet.
         self.expired: dict[tuple[int, bytes], None] = {}
@@ -120,32 +121,32 @@ def _names(partition: int, note: Note) -> set[tuple[int, str, bytes]]:
 
 
 class Notes(Rows[Note]):
-    """The notes of every user whose partition is this worker's, found by user, session and id."""
+    """The notes of all users in this worker's partitions, by user, session and id."""
 
     def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
         super().__init__(encode_note, decode_note, kept=kept, resident=resident)
-        #: None before it is asked for.
+        #: Built on first use.
         self._index: _Index | None = None
 
     def of_session(self, partition: int, user_id: str, session_id: str) -> list[Note]:
-        """A session's notes, oldest first, expired ones among them."""
+        """Return a session's notes, oldest first, including expired ones."""
         return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id, session_id)))
 
     def of_user(self, partition: int, user_id: str) -> list[Note]:
-        """All of a user's notes, oldest first: a walk over them."""
+        """Return all of a user's notes, oldest first. Scans them."""
         return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id)))
 
     def count_of(self, partition: int, user_id: str) -> int:
-        """How many notes a user has."""
+        """Return the user's number of notes."""
         return self._indexed().counts[partition, user_id]
 
     def named(self, partition: int, user_id: str, name: uuid.UUID) -> Note | None:
-        """The user's note that has this id, or that the event with this id asked for."""
+        """Return the user's note with this id, or the one that the event with this id asked for."""
         key = self._indexed().names.get((partition, user_id, name.bytes))
         return None if key is None else self.get(partition, key)
 
     def expired(self, now: int) -> list[tuple[int, Note]]:
-        """Partition and note of all that have expired at `now` (epoch ms), again and again until they are dropped."""
+        """Return partition and note of all notes expired at `now` (epoch ms). Repeats them until they are dropped."""
         index = self._indexed()
         while index.expiries and index.expiries[0][0] <= now:
             at, partition, key = heapq.heappop(index.expiries)
@@ -173,7 +174,7 @@ class Notes(Rows[Note]):
             self._index.delete(partition, key, note)
         super().delete(partition, key)
         if self._index is not None and len(self._index.expiries) > 2 * self._index.there + _MOST_GONE:
-            self._index = None  # of notes that were forgotten long before they expire
+            self._index = None  # too many expiries of notes that were dropped early
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         self._index = None

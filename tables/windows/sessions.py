@@ -1,7 +1,7 @@
-"""The sessions: one small row each, found by user, and of a user in the order in which they were spoken in.
+"""Sessions: one small row each, found by user, and ordered by the time of their last message.
 
-A search asks for what was said lately. It reads the sessions that were spoken in last, and no others: when each was
-is known for the users who asked lately, and follows what changes.
+A search asks for recent messages. It reads only the most recently active sessions: for users who searched lately, a
+cache has the time of each session's last message, and follows the changes.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from tables.windows.rows_by_user import RowsByUser, beginning_of
 class Session(NamedTuple):
     """A session's window without the text of its closed exchanges.
 
-    Exchanges `first <= seq < next` are in the window, but for the `missing` ones, whose messages were cut into
-    exchanges again; `left_at` is the time of the newest message that left it. `pending` are those not yet evaluated
-    for promotion; `asked` those whose rating was asked for: they are kept until it is known, in the window or not.
-    `exchanges` counts them since the session began, `offset` is the newest source record that is included. `said`
-    counts user messages since the last summary, which covered the messages until `summed_up`; the day of the later
-    messages ends at `day_ends`. `lead` is the most that a message was dated ahead of its record (ms).
+    The window has the exchanges `first <= seq < next` except the `missing` ones, whose messages were split into
+    exchanges again; `left_at` is the time of the newest message that left it. `pending` are the exchanges not yet
+    evaluated for promotion; `asked` are those with a requested rating: they are kept until it is known, even after
+    they left the window. `exchanges` counts exchanges since the session began, `offset` is the newest source record
+    that is included. `said` counts user messages since the last summary, which covered the messages up to
+    `summed_up`; the day of the later messages ends at `day_ends`. `lead` is the most that a message was dated ahead
+    of its record (ms).
 
-    For exchanges `known <= seq < first`, and for the missing ones, rows keep the ids of their messages, so repeated
-    messages are recognized. Messages dated up to `horizon` are recognized without a row: they were here before, or
-    were forgotten. Times are epoch milliseconds of event time.
+    For exchanges `known <= seq < first`, and for the missing ones, rows keep the message ids, so repeated messages
+    are recognized. Messages dated up to `horizon` are recognized without a row: they were read before, or forgotten.
+    Times are epoch milliseconds of event time.
     """
 
     user_id: str
@@ -64,12 +65,12 @@ class Session(NamedTuple):
 
     @property
     def named(self) -> Collection[int]:
-        """The numbers of all exchanges that there are of it: in the window, or their value is waited for."""
+        """The numbers of all exchanges that the session keeps: in the window, or waiting for a rating."""
         return {*self.window, *self.asked} if self.asked or self.missing else self.window
 
     @property
     def emptied(self) -> Collection[int]:
-        """The numbers of exchanges of which a row may keep the messages' ids, also while one is asked about."""
+        """The numbers of exchanges that may have a row of message ids only, even while one awaits its rating."""
         return {*range(self.known, self.first), *self.missing}
 
     def without(self, seqs: Collection[int]) -> Session:
@@ -88,7 +89,7 @@ class Session(NamedTuple):
 
     @property
     def open_exchange(self) -> Exchange:
-        """What is said since the last exchange closed, as if it closed now."""
+        """The messages since the last exchange closed, as an exchange."""
         return Exchange(self.next, self.open)
 
 
@@ -114,7 +115,7 @@ decode_session: Final = msgspec.json.Decoder(Session).decode
 
 
 class _Spoken(msgspec.Struct, array_like=True):
-    """How a session's row begins."""
+    """The first fields of a session's row."""
 
     user_id: str
     session_id: str
@@ -124,13 +125,13 @@ class _Spoken(msgspec.Struct, array_like=True):
 
 _decode_beginning: Final = msgspec.json.Decoder(_Spoken).decode
 
-#: Bytes that a user's times take, and each of them with its key.
+#: Bytes of a user's dictionary of times, and of each entry with its key.
 A_USER: Final = 400
 A_TIME: Final = 200
 
 
 class Sessions(RowsByUser[Session]):
-    """The sessions of every user whose partition is this worker's."""
+    """The sessions of all users in this worker's partitions."""
 
     def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
         resident = Resident() if resident is None else resident
@@ -142,15 +143,16 @@ class Sessions(RowsByUser[Session]):
             kept=kept,
             resident=resident,
         )
-        #: When each session of a user was spoken in last (epoch ms), by partition and user; changes may be missing
-        #: that are not written yet.
+        #: The time of the last message of each session of a user (epoch ms), by partition and user; unwritten changes
+        #: may be missing.
         self._times: Derived[tuple[int, str], dict[bytes, int]] = Derived(A_USER, A_TIME)
         resident.add(self._times)
 
     def spoken_in(self, partition: int, user_id: str, since: int) -> Iterator[Session]:
-        """The user's sessions that were spoken in after `since` (epoch ms), newest first.
+        """Yield the user's sessions that have a message after `since` (epoch ms), newest first.
 
-        Each is decoded as it is asked for. None of the partition may be put or deleted meanwhile.
+        Each session is decoded when the caller reaches it. No session of the partition may be put or deleted
+        meanwhile.
         """
         times = self._times.get((partition, user_id))
         if times is None:

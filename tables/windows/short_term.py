@@ -1,8 +1,8 @@
-"""The short-term window: what was said in a session, in the rows that two changelog tables keep of it.
+"""Short-term windows: the recent exchanges of each session, in the rows of two changelog tables.
 
-`sessions` holds one small row a session; `exchanges` one row for each closed exchange in its window. What a
-message writes is thus proportional to what is new, not to the length of the window. A session's row carries
-the source offset that it includes: after a restart, records up to it are skipped, and state is exact.
+`sessions` has one small row for each session; `exchanges` has one row for each closed exchange in its window. What a
+message writes is thus proportional to what is new, not to the length of the window. A session's row has the source
+offset that it includes: after a restart, records up to it are skipped, and the state is exact.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def _session_of(exchange_key: bytes) -> bytes:
 
 
 def _number(key: bytes, length: int) -> int:
-    """Of an exchange, whose session's key has this length; of what is known of one that has left, its complement."""
+    """Return an exchange's number, given the length of its session's key; for an `Emptied` row its complement."""
     return ~int(key[length + 1 :]) if key[length] == _TILDE else int(key[length:])
 
 
 _TILDE: Final = ord("~")
-#: Of a session that is not there.
+#: For a missing session.
 _NONE: Final[tuple[Collection[int], int, int, tuple[int, ...]]] = ((), 0, 0, ())
 
 
 def _digest(user_id: str) -> str:
-    """What is kept for good of a forgotten user's id."""
+    """Return the digest of a forgotten user's id: only this is kept for good."""
     return hashlib.blake2b(user_id.encode(), digest_size=16).hexdigest()
 
 
@@ -47,16 +47,16 @@ def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
     return -said[1].ended_at, -said[1].seq
 
 
-#: Bytes that a session's set of ids takes, and each id in it.
+#: Bytes of a session's set of ids, and of each id in it.
 A_SET: Final = 400
 AN_ID: Final = 130
 
-#: No user's id: its rows say up to when users were forgotten, each under a digest of the user's id.
+#: No user has this id. Its rows say up to when users were forgotten, each under a digest of the user's id.
 NO_USER: Final = ""
 
 #: An exchange's key: its session's key, which ends with a bracket, then its number.
 EXCHANGE_KEY: Final = b"%b%d"
-#: The same of what is known of one that has left: it is written before the exchange is deleted.
+#: Key of an exchange that has left: its row is written before the exchange is deleted.
 EMPTIED_KEY: Final = b"%b~%d"
 
 
@@ -74,7 +74,7 @@ _decode_exchange: Final = msgspec.json.Decoder(Exchange).decode
 
 
 class KeptTables(NamedTuple):
-    """Where the rows are kept that the changelogs have."""
+    """The kept rows of each table."""
 
     sessions: KeptRows
     exchanges: KeptRows
@@ -82,7 +82,7 @@ class KeptTables(NamedTuple):
 
 
 class ShortTermStore:
-    """The windows and the notes of every session whose partition is this worker's."""
+    """The windows and the notes of all sessions in this worker's partitions."""
 
     def __init__(self, kept: KeptTables | None = None, resident: Resident | None = None) -> None:
         sessions, exchanges, notes = kept or (None, None, None)
@@ -96,17 +96,17 @@ class ShortTermStore:
         resident.add(self._message_ids)
 
     def session(self, partition: int, user_id: str, session_id: str) -> Session:
-        """The session as it stands; a new one where nothing is known of it."""
+        """Return the session, or a new one if it is unknown."""
         found = self.sessions.get(partition, session_key(user_id, session_id))
         return found or Session(user_id, session_id, horizon=self.forgotten_until(partition, user_id))
 
     def forgotten_until(self, partition: int, user_id: str) -> int:
-        """Epoch ms up to which what the user says is to be no more; 0 where nothing was forgotten so."""
+        """Return the time (epoch ms) up to which the user's messages are forgotten; 0 if none are."""
         forgotten = self.sessions.get(partition, session_key(NO_USER, _digest(user_id)))
         return forgotten.horizon if forgotten is not None else 0
 
     def note_forgotten(self, partition: int, user_id: str, until: int) -> None:
-        """Nothing that the user said up to then (epoch ms) is heard again, in any session."""
+        """Note that the user's messages dated up to `until` (epoch ms) are forgotten, in all sessions."""
         if until > self.forgotten_until(partition, user_id):
             digest = _digest(user_id)
             self.sessions.put(partition, session_key(NO_USER, digest), Session(NO_USER, digest, horizon=until))
@@ -115,7 +115,7 @@ class ShortTermStore:
         return self.exchanges_of(partition, session)(seq)
 
     def emptied_of(self, partition: int, session: Session) -> Callable[[int], Emptied | None]:
-        """What is known of an exchange that has left the session's window."""
+        """Return a lookup, by number, of exchanges that have left the session's window."""
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def emptied(seq: int) -> Emptied | None:
@@ -125,7 +125,7 @@ class ShortTermStore:
         return emptied
 
     def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
-        """`exchange` for this session, for a caller that reads many before anything is saved."""
+        """Return `exchange` for this session, for a caller that reads many exchanges before it saves any."""
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def exchange(seq: int) -> Exchange:
@@ -136,29 +136,30 @@ class ShortTermStore:
         return exchange
 
     def asked(self) -> Iterator[tuple[int, Session, Exchange]]:
-        """Every exchange whose value was asked for and is not known."""
+        """Yield every exchange with a requested rating that is not known yet."""
         for partition, session in self.all_sessions():
             for exchange in self.asked_of(partition, session):
                 yield partition, session, exchange
 
     def asked_of(self, partition: int, session: Session) -> list[Exchange]:
-        """The session's exchanges whose value was asked for and is not known."""
+        """Return the session's exchanges with a requested rating that is not known yet."""
         return [self.exchange(partition, session, seq) for seq in session.asked]
 
     def window(self, partition: int, session: Session) -> list[Exchange]:
-        """The closed exchanges in the window, oldest first."""
+        """Return the closed exchanges in the window, oldest first."""
         return list(map(self.exchanges_of(partition, session), session.window))
 
     def whole_window(self, partition: int, session: Session) -> list[Exchange]:
-        """All that is in the window, oldest first: the closed exchanges, then the open one where there is one."""
+        """Return all exchanges in the window, oldest first: the closed ones, then the open one if there is one."""
         closed = self.window(partition, session)
         return [*closed, session.open_exchange] if session.open else closed
 
     def newest_of(self, partition: int, user_id: str, since: int, most: int) -> list[tuple[str, Exchange]]:
-        """What the user's windows hold that was said after `since` (epoch ms): (session, exchange), newest first.
+        """Return the user's exchanges that ended after `since` (epoch ms): (session, exchange), newest first.
 
-        Of all sessions; open exchanges are among them, and those that left a window and whose value is waited for. At
-        most so many, of the sessions that were spoken in last: who has thousands waits for no others to be read.
+        This covers all sessions, including open exchanges and those that left a window but wait for a rating. It
+        returns at most `most` exchanges and reads the most recently active sessions first, so a user with thousands
+        of sessions does not wait for the others to be read.
         """
         found: list[tuple[str, Exchange]] = []
         for session in self.sessions.spoken_in(partition, user_id, since):
@@ -172,18 +173,18 @@ class ShortTermStore:
         return found[:most]
 
     def said_by(self, partition: int, user_id: str) -> Iterator[tuple[str, Message]]:
-        """What the user's windows hold: (session, message), in no particular order."""
+        """Yield the messages in the user's windows: (session, message), in no particular order."""
         for session in self.of_user(partition, user_id):
             for exchange in self.whole_window(partition, session):
                 for message in exchange.messages:
                     yield session.session_id, message
 
     def said_on(self, partition: int, user_id: str, day: date, zone: tzinfo) -> list[tuple[str, Message]]:
-        """What of that was said on a day of this time zone."""
+        """Return the messages of `said_by` that are from this day, in this time zone."""
         return [said for said in self.said_by(partition, user_id) if day_of(said[1].timestamp, zone) == day]
 
     def message_ids(self, partition: int, session: Session) -> set[str]:
-        """Ids of the messages in the window, of the open exchange, and of what has left and is known.
+        """Return the ids of messages in the window, in the open exchange, and in known exchanges that have left.
 
         The caller keeps the set up to date.
         """
@@ -205,9 +206,9 @@ class ShortTermStore:
         left: Mapping[int, Emptied] = {},
         unknown: Iterable[int] = (),
     ) -> None:
-        """Keep a session's new value, the exchanges that closed, and which messages those had that left.
+        """Save a session's new value, the exchanges that closed, and the message ids of those that left (`left`).
 
-        Drop the exchanges that are gone, and what was known of those that left long ago.
+        Delete the exchanges in `gone`, and the message ids of those in `unknown`, which left long ago.
         """
         key, exchanges = session_key(session.user_id, session.session_id), self.exchanges
         for exchange in new:
@@ -229,20 +230,20 @@ class ShortTermStore:
         self._message_ids.forget((partition, key))
 
     def recovered(self) -> int:
-        """After recovery: make sessions and exchanges fit each other; how many exchanges are lost.
+        """Make sessions and exchanges consistent after recovery; return the number of lost exchanges.
 
-        Exchanges that no session knows were written just before a crash, and come again. Those that a session names
-        and that are not there were deleted by a worker that no longer owned the partition.
+        Exchanges that no session names were written just before a crash, and are read again. Exchanges that a session
+        names but that have no row were deleted by a worker that no longer owned the partition.
         """
         self._message_ids.clear()
         return sum(map(self._fit, sorted({*self.sessions.partitions(), *self.exchanges.partitions()})))
 
     def has_changes(self, partition: int) -> bool:
-        """Whether a session or an exchange was changed since changes were last taken."""
+        """True if a session or an exchange has changed since the last drain."""
         return self.sessions.has_changes(partition) or self.exchanges.has_changes(partition)
 
     def _fit(self, partition: int) -> int:
-        """Where they fitted each other before, only what was read since is looked at."""
+        """Make a partition's tables consistent. If they were before, check only the rows that were restored since."""
         sessions, exchanges = self.sessions.touched(partition), self.exchanges.touched(partition)
         if sessions is None or exchanges is None:
             return self._fit_all(partition)
@@ -293,11 +294,11 @@ class ShortTermStore:
                 yield session
 
     def forget_message_ids(self, partition: int, session: Session) -> None:
-        """They are recomputed where they are asked for."""
+        """Drop the cached ids; `message_ids` recomputes them."""
         self._message_ids.forget((partition, session_key(session.user_id, session.session_id)))
 
     def find(self, user_id: str, session_id: str) -> tuple[int, Session] | None:
-        """A session by its ids, wherever it is kept."""
+        """Return a session by its ids, from any partition."""
         key = session_key(user_id, session_id)
         for partition in self.partitions():
             session = self.sessions.get(partition, key)
@@ -310,6 +311,6 @@ class ShortTermStore:
 
 
 def unexpired(exchanges: Iterable[Exchange], now: int, ttl_seconds: int) -> list[Exchange]:
-    """Those whose last message is not older than the window allows at `now` (epoch ms), in time order."""
+    """Return the exchanges whose last message is recent enough at `now` (epoch ms), in time order."""
     left = [exchange for exchange in exchanges if exchange.ended_at + ttl_seconds * 1000 > now]
     return sorted(left, key=lambda exchange: exchange.started_at)

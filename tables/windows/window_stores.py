@@ -1,7 +1,7 @@
-"""The windows' rows of a worker's partitions on its disk, one store each, with the tables' rows side by side.
+"""Window rows on a worker's disk: one store for each partition, with the rows of all tables side by side.
 
-A batch has the rows of all tables that their changelogs took together, and up to where each of those is in it then:
-a partition that comes, or comes back, reads the rest of its changelogs.
+A batch has rows that the changelogs took together, and the place of each changelog at that moment. So a worker that
+is assigned a partition reads only the rest of its changelogs.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from schemas.times import now_ms
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
 from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State, holds_rows, remove_rows
 
-#: What a command deletes of all tables is written by then.
+#: By then, a command's deletions in all tables are written.
 SETTLED_MS: Final = 30_000
 
 
 class Begun(NamedTuple):
-    """Of a partition, when changes were taken (epoch ms): whether its tables fitted each other, and what to erase."""
+    """A partition's state at a drain (`at`, epoch ms): whether its tables were consistent, and what to erase."""
 
     at: int
     fitted: bool
@@ -27,7 +27,7 @@ class Begun(NamedTuple):
 
 
 class WindowStores:
-    """`topic_ids` are those of the changelogs: rows are of the topic that they were read from, and of no other.
+    """The stores of all open partitions. `topic_ids` are the changelogs': rows are valid for that topic only.
 
     stores = WindowStores(folder)
     rows = stores.table("group-sessions-changelog", b"s")
@@ -41,13 +41,13 @@ class WindowStores:
         self._memory = Memory()
         self._open: dict[int, PartitionStore] = {}
         self._tables: dict[str, DiskRows] = {}
-        #: When each partition was opened, or its changelogs were begun to be read (epoch ms).
+        #: When each partition was opened, or the reading of its changelogs began (epoch ms).
         self._since: dict[int, int] = {}
-        #: Beginnings of keys, by partition.
+        #: Key prefixes, by partition.
         self._to_erase: dict[int, set[bytes]] = {}
 
     def table(self, changelog: str, prefix: bytes) -> DiskRows:
-        """The rows of one changelog, under keys that begin with this letter."""
+        """Return the rows of one changelog, under keys with this one-letter prefix."""
         table = self._tables[changelog] = DiskRows(self, prefix)
         return table
 
@@ -62,12 +62,12 @@ class WindowStores:
         self._open[partition] = PartitionStore(self.folder / str(partition), self._memory)
 
     def leave(self, partition: int) -> PartitionStore:
-        """It is not among the open ones any more; what comes back is to be closed, in any thread."""
-        self._to_erase.pop(partition, None)  # it is asked for again: its command was not committed
+        """Remove the partition's store from the open ones, and return it; the caller closes it, in any thread."""
+        self._to_erase.pop(partition, None)  # its command was not committed, and asks again
         return self._open.pop(partition)
 
     def former(self) -> frozenset[int]:
-        """The partitions of which something is on the disk, and that are not open."""
+        """Return the partitions that have rows on the disk and are not open."""
         if not self.folder.is_dir():
             return frozenset()
         there = {int(path.name) for path in self.folder.iterdir() if path.name.isdecimal() and holds_rows(path)}
@@ -76,15 +76,15 @@ class WindowStores:
     def drop(self, partition: int) -> None:
         """Remove the files of a partition that is not open. Call it on the thread that opens stores.
 
-        Raises `WindowsLocked` where another worker has it open, `DataDirError`.
+        Raises `WindowsLocked` if another worker has it open; `DataDirError`.
         """
         if partition not in self._open:
             remove_rows(self.folder / str(partition))
 
     def resume(self, changelog: str, partition: int) -> Place | None:
-        """Up to where the changelog need not be read again; None where it is to be read from the start.
+        """Return the place from which to read the changelog; None if it must be read from the start.
 
-        Then none of its rows are kept.
+        In that case its kept rows are deleted.
         """
         store, now = self._open[partition], self.now()
         self._since[partition] = now
@@ -95,7 +95,7 @@ class WindowStores:
         return None
 
     def clear(self, changelog: str, partition: int) -> None:
-        """None of the changelog's rows are kept."""
+        """Delete all kept rows of the changelog."""
         store = self._open[partition]
         store.discard()
         store.clear(self._tables[changelog].prefix)
@@ -103,7 +103,7 @@ class WindowStores:
         store.commit(State(places={name: place for name, place in store.state.places.items() if name != changelog}))
 
     def begin(self) -> Mapping[int, Begun]:
-        """To be asked for in the same step in which changes are taken, by partition."""
+        """Return the state of each open partition. Call it in the same step as the drain."""
         now, none = self.now(), frozenset[bytes]()
         erase = {partition: frozenset(due) for partition, due in self._to_erase.items()}
         return {p: Begun(now, store.fitted, erase.get(p, none)) for p, store in self._open.items()}
@@ -111,9 +111,10 @@ class WindowStores:
     def commit(
         self, partition: int, ends: Mapping[str, tuple[int | None, int, int]], begun: Mapping[int, Begun]
     ) -> None:
-        """Write what was put since the last time. `ends`: up to where each changelog is in that, where it is known.
+        """Write what was put since the last commit. Raises `DataDirError`.
 
-        … how many rows it has come to, and its records' offset (`Place`). Raises `DataDirError`.
+        `ends` has for each changelog the offset up to which it is included, None if unknown; its number of rows; and
+        its records' offset (`Place`).
         """
         store = self._open.get(partition)
         if store is None or partition not in begun:
@@ -131,7 +132,7 @@ class WindowStores:
             self._to_erase[partition] -= erase
 
     def restored(self, changelog: str, partition: int, offset: int, rows: int, read: int) -> None:
-        """Its rows before this offset were read; what lies behind it is still to be. Raises `DataDirError`."""
+        """Note that the changelog's rows before `offset` were read, and no later ones. Raises `DataDirError`."""
         store = self._open[partition]
         places = dict(store.state.places)
         before = places.get(changelog)
@@ -141,30 +142,30 @@ class WindowStores:
         store.commit(State(fitted=False, places=places))
 
     def fitted(self, partition: int) -> None:
-        """The tables fit each other in memory; what that took is in the next changes that are taken."""
+        """Note that the tables are consistent in memory; the changes for that are in the next drain."""
         if (store := self._open.get(partition)) is not None:
             store.fitted = True
 
     def changes(self, partition: int) -> int | None:
-        """Another number after each change of a partition's rows and each erasure; None where it is not open."""
+        """Return a number that changes with the partition's rows and with each erasure; None if it is not open."""
         store = self._open.get(partition)
         return None if store is None else store.changes
 
     def snapshot(self, partition: int, folder: Path) -> Copied:
-        """A copy of a partition's rows in a folder that is not there yet, and up to where its changelogs are in it.
+        """Copy a partition's rows into a new folder, and return the places of its changelogs.
 
-        Its files are links to those of the store, and never change. It may be asked for in a thread of its own.
-        Raises `KeyError` where the partition is not open, `DataDirError`.
+        The files are links to those of the store, and never change. This may run in a thread of its own. Raises
+        `KeyError` if the partition is not open; `DataDirError`.
         """
         copied = self._open[partition].snapshot(folder)
         return copied._replace(in_files=copied.in_files or bool(self._to_erase.get(partition)))
 
     def erase_later(self, partition: int, beginning: bytes) -> None:
-        """Rows of all tables under keys that begin so, deleted by now, are to leave the disk: see `erase`."""
+        """Note that rows of all tables under this key prefix, deleted by now, must leave the disk: see `erase`."""
         self._to_erase.setdefault(partition, set()).add(beginning)
 
     def erase(self, partition: int) -> int:
-        """Erase what was asked for and is deleted; how many ranges of keys. In a thread. Raises `DataDirError`."""
+        """Erase the deleted rows that were noted; how many key ranges. Call it in a thread. Raises `DataDirError`."""
         store = self._open.get(partition)
         return 0 if store is None else store.erase(self.now() - SETTLED_MS)
 
@@ -192,9 +193,10 @@ class DiskRows:
                 store.put(prefix + key, value)
 
     def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Another worker deleted these rows, or this one before a kill: only the tombstones say so.
+        """Write the rows, and note that deleted ones must leave the disk.
 
-        The erasure is noted in the same batch, so it survives a kill.
+        Another worker deleted them, or this one before a kill: only the tombstones say so. The note is in the same
+        batch, so it survives a kill.
         """
         store = self._stores.store(partition)
         if store is not None and any(
@@ -207,7 +209,7 @@ class DiskRows:
         return self._stores.partitions()
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Stores are opened and closed for all tables together."""
+        """Do nothing: stores are opened and closed for all tables together."""
 
     def is_fitted(self, partition: int) -> bool:
         store = self._stores.store(partition)

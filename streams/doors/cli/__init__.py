@@ -1,6 +1,6 @@
 """The `siltstone` command: one subcommand a file.
 
-Exit 0 good, 1 failed, 2 wrong usage; an error is one clear line that says what to do, never a traceback.
+Exit codes: 0 success, 1 failure, 2 wrong usage. An error is one line that says what to do, never a traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tables.privacy import OWNER_ALONE
 
 log = logging.getLogger(__name__)
 
-#: Where each command is. It is imported when it is asked for: what a worker consists of takes a second to import.
+#: The module of each command, imported only when the command runs: a worker's modules take a second to import.
 COMMANDS = {
     "demo": "demo:demo",
     "dev": "dev:dev",
@@ -75,7 +75,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The entry point. What a command writes is for its user alone, until a data directory says otherwise."""
+    """The entry point. Files are private to the user, until a data directory's permissions are adopted."""
     os.umask(OWNER_ALONE)
     configure_logging("WARNING")
     try:
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _unforeseen(exc: Exception) -> str:
-    """One line: what happened, and where."""
+    """One line with the error and its place."""
     said = str(exc).strip().splitlines()
     frames = traceback.extract_tb(exc.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

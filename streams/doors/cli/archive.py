@@ -18,9 +18,9 @@ ids_argument = click.argument("memory_ids", nargs=-1, required=True, type=click.
 
 @click.group()
 def archive() -> None:
-    """Memories that no search finds but the archive's own: look at them, put some in, take some out.
+    """Archived memories, which only the archive's own search finds: list, search, add, restore and remove them.
 
-    Cleanup archives by itself what has been deprecated for long, where lifecycle.cleanup.enabled is set.
+    If lifecycle.cleanup.enabled is set, a cleanup archives memories that have been deprecated for long.
     """
 
 
@@ -32,7 +32,7 @@ def archive() -> None:
 @url_option
 @json_option
 def listed(user: str, filters: tuple[str, ...], limit: int, after: uuid.UUID | None, url: str, as_json: bool) -> None:
-    """What lies in a user's archive, oldest first."""
+    """List a user's archived memories, oldest first."""
     asked: dict[str, Any] = {"user_id": user, "filter": filters, "limit": limit}
     answer = ask(url, "GET", "/v1/archive", params=asked | ({"after": str(after)} if after else {}))
     if as_json:
@@ -107,7 +107,7 @@ def add(memory_ids: tuple[uuid.UUID, ...], user: str, deprecated: bool, url: str
 @url_option
 @json_option
 def restore(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: bool) -> None:
-    """Take memories back out of the archive, as if they had just been accessed."""
+    """Restore memories from the archive, as if they had just been accessed."""
     written = [ask(url, "POST", f"/v1/archive/{one}/restore", json={"user_id": user}) for one in memory_ids]
     if as_json:
         show.as_json({"restoring": len(written), "event_ids": [one["event_id"] for one in written]})
@@ -121,7 +121,7 @@ def restore(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: boo
 @url_option
 @json_option
 def remove(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: bool) -> None:
-    """Remove memories from the archive for good. That they were there stays in the audit trail."""
+    """Remove memories from the archive permanently. The audit trail keeps that they existed."""
     written = [ask(url, "DELETE", f"/v1/archive/{one}", params={"user_id": user}) for one in memory_ids]
     if as_json:
         show.as_json({"removing": len(written), "event_ids": [one["event_id"] for one in written]})
@@ -136,9 +136,9 @@ def remove(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: bool
 @url_option
 @json_option
 def cleanup(dry_run: bool, user: str | None, limit: int, url: str, as_json: bool) -> None:
-    """Archive what has been deprecated for long, and remove what has been archived for long.
+    """Archive memories that have been deprecated for long, and remove those that have been archived for long.
 
-    That is done now and unasked, also where lifecycle.cleanup.enabled is not set, but not while it is paused.
+    This runs now and without confirmation, even if lifecycle.cleanup.enabled is not set, but not while it is paused.
     """
     asked: dict[str, Any] = {"limit": limit} | ({"user_id": user} if user else {})
     if dry_run:

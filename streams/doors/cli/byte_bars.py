@@ -1,4 +1,4 @@
-"""Bars of bytes on standard error, for commands that read or write much."""
+"""Progress bars in bytes on standard error, for commands that read or write much data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def progress(*columns: Any) -> Progress:
 
 
 class ByteBars:
-    """One bar in place of the other, each with its bytes and how fast they go."""
+    """Bars that replace one another, each with its bytes and their rate."""
 
     def __init__(self) -> None:
         self._progress = progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())

@@ -56,7 +56,7 @@ partition_option = click.option(
 def checkpoint() -> None:
     """Copies of each partition's state in object storage: take, list, verify and restore them.
 
-    A worker takes them by itself where checkpoints.url is set. Access to the store comes from the environment
+    A worker takes them regularly if checkpoints.url is set. Credentials for the store come from the environment
     (AWS_ACCESS_KEY_ID, …), as for the worker.
     """
 
@@ -74,7 +74,7 @@ def checkpoint() -> None:
 @url_option
 @json_option
 def now(partitions: tuple[int, ...], seconds: float, url: str, as_json: bool) -> None:
-    """Take one of every partition now, by the workers that own them, and wait until they are there."""
+    """Have the owning workers take a checkpoint of every partition now, and wait until all are complete."""
     deadline = time.monotonic() + seconds
     everywhere: dict[str, Any] = ask(url, "GET", PATH)
     wanted = list(partitions) or list(range(everywhere["partitions"]))
@@ -115,7 +115,7 @@ def now(partitions: tuple[int, ...], seconds: float, url: str, as_json: bool) ->
 @store_option
 @json_option
 def listed(partitions: tuple[int, ...], store: str | None, as_json: bool) -> None:
-    """Show what lies in the store, partition by partition, the newest first."""
+    """List the checkpoints in the store by partition, the newest first."""
     checkpoints, at = _checkpoints(store), now_ms()
     found = [one for p in _wanted(checkpoints, partitions) for one in generations_of(checkpoints, p, at)]
     if as_json:
@@ -135,7 +135,7 @@ def listed(partitions: tuple[int, ...], store: str | None, as_json: bool) -> Non
 @store_option
 @json_option
 def verify(partitions: tuple[int, ...], newest: bool, store: str | None, as_json: bool) -> None:
-    """Read every byte and compare it with its checksum. The exit code is 1 where anything is damaged."""
+    """Read every byte and compare it with its checksum. The exit code is 1 if anything is damaged."""
     checkpoints = _checkpoints(store)
     verified, damages = 0, list[dict[str, Any]]()
     wanted = _wanted(checkpoints, partitions)
@@ -174,9 +174,9 @@ def verify(partitions: tuple[int, ...], newest: bool, store: str | None, as_json
 @store_option
 @json_option
 def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str | None, as_json: bool) -> None:
-    """Make a data directory: every partition as it was in its newest checkpoint that is no newer than --at.
+    """Make a data directory from each partition's newest checkpoint that is not newer than --at.
 
-    It opens with `siltstone dev --data` and with `siltstone worker --data`. Nothing in the store is changed.
+    Open it with `siltstone dev --data` or `siltstone worker --data`. Nothing in the store is changed.
     """
     checkpoints = _checkpoints(store)
     chosen = choice(checkpoints, at, partitions)
@@ -218,7 +218,7 @@ def _looked_at(url: str, partition: int) -> dict[str, Any] | None:
 
 
 def _checkpoints(store: str | None) -> Checkpoints:
-    """Raises `SettingsError` where no store is named, or no store's address."""
+    """The store. Raises `SettingsError` if none is named, or its address is invalid."""
     settings = Settings.load().checkpoints
     if store is not None:
         try:

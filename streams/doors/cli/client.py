@@ -1,4 +1,4 @@
-"""Asking a running worker over HTTP."""
+"""HTTP requests to a running worker."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from schemas.errors import ApiError, NoWorker
 from schemas.places import Place
 from streams.doors.http.error_detail import detail_of
 
-#: What a worker waits for at the most before it answers: seconds.
+#: The most seconds that a worker waits before it answers.
 LONGEST_WAIT: Final = 60.0
 LOOK_AGAIN_SECONDS: Final = 0.1
-#: What a request may take beside what it waits for.
+#: Seconds that a request may take in addition to its wait.
 _ANSWER_SECONDS: Final = 30.0
 
 
 def session_path(session_id: str, what: str) -> str:
-    """The address of something of a session. Any text is an id; dots alone would be other addresses.
+    """The path of a session's resource. Any text is an id; unescaped, dots alone would be other paths.
 
     >>> session_path("a/b", "end"), session_path("..", "end")
     ('/v1/sessions/a%2Fb/end', '/v1/sessions/%2E%2E/end')
@@ -32,8 +32,8 @@ def session_path(session_id: str, what: str) -> str:
 
 
 def own_worker() -> str:
-    """Where a worker with the settings of this machine serves. Raises `SettingsError`."""
-    from schemas.settings import Settings  # not before it is asked for: a command starts sooner without
+    """The URL of a worker with this machine's settings. Raises `SettingsError`."""
+    from schemas.settings import Settings  # imported here, so that other commands start faster
 
     http = Settings.load().http
     return f"http://{f'[{http.host}]' if ':' in http.host else http.host}:{http.port}"
@@ -74,27 +74,27 @@ filter_option = click.option(
 
 
 def not_back(answer: dict[str, Any]) -> str:
-    """What a partial answer lacks, as a line; nothing where it is whole."""
+    """One line about the data that a partial answer lacks; empty if it is complete."""
     if not answer.get("partial"):
         return ""
     return f"Not all of it is back yet: {'; '.join(map(coming_back, answer['behind']))}"
 
 
 def coming_back(behind: dict[str, Any]) -> str:
-    """What a worker says of a partition that is on its way back, in words."""
-    from streams.telemetry.recovery_progress import Behind  # not before it is asked for
+    """The progress of a partition that is being recovered, in words."""
+    from streams.telemetry.recovery_progress import Behind  # imported only when needed
 
     return str(Behind(**behind))
 
 
 def bearer() -> dict[str, str]:
-    """The header that names the token of `SILTSTONE_TOKEN`; none where that is not set."""
+    """The header with the token of `SILTSTONE_TOKEN`; empty if that is not set."""
     token = os.environ.get("SILTSTONE_TOKEN", "").strip()
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def written(url: str, method: str, path: str, what: str, seconds: float, **options: Any) -> dict[str, Any]:
-    """The answer to a write, when its effect can be read. Raises `ApiError` where that takes too long: `what`."""
+    """Write, and return the answer when the effect can be read. Raises `ApiError` with `what` after `seconds`."""
     waited = min(seconds, LONGEST_WAIT)
     options["params"] = {**options.get("params", {}), "wait": "applied", "timeout": waited}
     answer: dict[str, Any] = ask(url, method, path, seconds=waited + _ANSWER_SECONDS, **options)
@@ -104,7 +104,7 @@ def written(url: str, method: str, path: str, what: str, seconds: float, **optio
 
 
 def until_applied(url: str, token: str, what: str, seconds: float) -> None:
-    """Wait until what a consistency token stands for can be read; while its partition moves, too."""
+    """Wait until the write of a consistency token can be read, even while its partition moves."""
     deadline = time.monotonic() + seconds
     while True:
         left = max(0.0, deadline - time.monotonic())
@@ -123,14 +123,14 @@ def until_applied(url: str, token: str, what: str, seconds: float) -> None:
 
 
 def no_worker(url: str, exc: Exception) -> NoWorker:
-    """Because this came of asking."""
+    """The error for a request that failed with `exc`."""
     return NoWorker(
         f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
     )
 
 
 def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
-    """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
+    """The worker's JSON answer. Raises `NoWorker` if it does not answer in time, `ApiError` if it refuses."""
     written_in = {"Content-Type": "application/json"} if method in ("POST", "PATCH") else {}
     options["headers"] = {**written_in, **bearer(), **options.get("headers", {})}
     try:
@@ -143,7 +143,7 @@ def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, *
 
 
 def lines(url: str, path: str, *, params: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> Iterator[bytes]:
-    """The lines of the worker's answer, as they come, each with its end. Raises as `ask` does."""
+    """The lines of the worker's answer as they arrive, each with its newline. Raises as `ask` does."""
     address = url.rstrip("/") + path
     try:
         with httpx.stream(

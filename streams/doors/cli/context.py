@@ -30,7 +30,7 @@ def context(
 ) -> None:
     """What an assistant needs before it answers: newest exchanges, notes, top memories, as one prompt text.
 
-    Without QUERY, what the user said last is the query.
+    Without QUERY, the user's last message is the query.
     """
     asked = {"user_id": user, "session_id": session, "q": query, "touch": touch, "include_short_term": short_term}
     if partial:

@@ -37,10 +37,10 @@ from streams.telemetry.metrics import labelled
 from tables.memories.shard import Shard
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
-#: Later looks at the memories' states, in days.
+#: Days from now at which the memories' states are shown.
 LATER = (0, 30, 90, 365)
 SHOWN_PROMOTIONS, SHOWN_QUESTIONS, SHOWN_EXCHANGES = 8, 8, 6
-#: No progress for this long means that something is wrong.
+#: Without progress for this long, the demo fails.
 STALLED_SECONDS = 60.0
 API_SECONDS = 30.0
 
@@ -106,7 +106,7 @@ def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_j
 
 @dataclass(slots=True)
 class Chats:
-    """The lines of a file, and what is needed to tell the story of them."""
+    """The lines of a file, and the facts about them that the demo shows."""
 
     lines: list[tuple[bytes | None, bytes]] = field(default_factory=list)
     sessions: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Chats:
         self.lines.append((record.user_id.encode(), line))
         session = record.user_id, record.session_id
         newest = max(record.timestamp, self.sessions.pop(session, 0))
-        self.sessions[session] = newest  # the latest heard session is the last
+        self.sessions[session] = newest  # the session with the latest message is the last
         if isinstance(record, SessionEnded):
             self.ended.add(session)
         else:
@@ -151,7 +151,7 @@ class Chats:
 
     @property
     def newest(self) -> dict[str, int]:
-        """When each user was heard last (epoch ms)."""
+        """The time of each user's last message (epoch ms)."""
         found: dict[str, int] = {}
         for (user, _), at in self.sessions.items():
             found[user] = max(at, found.get(user, 0))
@@ -171,7 +171,7 @@ async def _run(
     told: Callable[[dict[str, Any], str], None],
     keep: bool,
 ) -> None:
-    """`told` is given what came of it, and the dashboard's address; with `keep` it goes on until a signal."""
+    """Run the demo. `told` gets the results and the dashboard's address; with `keep` it runs until a signal."""
     async with contextlib.AsyncExitStack() as stack:
         with console.status("Starting the broker and the worker …"):
             worker = await stack.enter_async_context(running.started(settings))
@@ -199,7 +199,7 @@ async def _run(
 
 
 async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
-    """Produce everything, and wait until it is in the windows and, where promoted, in the shards."""
+    """Produce all records, and wait until they are in the windows, and promotions in the shards."""
     records = [*chats.lines, *chats.endings()]
     bars = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console)
     with bars:
@@ -209,7 +209,7 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
                 await producer.send(key, line)
                 bars.advance(produced)
         processed = bars.add_task("messages processed", total=len(records))
-        ends = producer.ends  # the worker's own records of silence come in between
+        ends = producer.ends  # not a count: the worker's own silence records come in between
         async for done in _progress(lambda: worker.hot.processed(worker.topics.conversations, ends), len(records)):
             bars.update(processed, completed=done)
         promoted = worker.metrics.promoted()
@@ -219,7 +219,7 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
 
 
 async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
-    """What `measure` says, until it is `total`. Raises `SiltstoneError` when it does not move any more."""
+    """Yield the value of `measure` until it reaches `total`. Raises `SiltstoneError` when it stalls."""
     done, since = -1, time.monotonic()
     while done < total:
         now = measure()
@@ -277,7 +277,7 @@ async def _show(
 
 
 def _asked(chats: Chats, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of one's own chats, what their users asked."""
+    """The given questions, or else the last ones that the users of these chats asked."""
     return questions or [{"user_id": user, "question": said} for user, said in list(chats.asked.items())[-3:]]
 
 
@@ -319,7 +319,7 @@ def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console
 
 
 def _why(memory: Memory) -> str:
-    """The reason, and the parts of the score where it was scored."""
+    """The reason, and the parts of the score if the memory was scored."""
     why = memory.meta.get("promotion", {})
     reason = why.get("reason", memory.kind)
     if "fullness" not in why or reason == "forced":
@@ -334,7 +334,7 @@ async def _show_answers(api: httpx.AsyncClient, asked: list[dict[str, Any]], con
     rows = []
     for question in asked[:SHOWN_QUESTIONS]:
         body = {"user_id": question["user_id"], "query": question["question"], "top_k": 1}
-        body["include_short_term"] = False  # the table is of what has become a memory
+        body["include_short_term"] = False  # the table shows only memories
         answer = (await api.post("/v1/search", json=body)).raise_for_status().json()["results"]
         best = answer[0] if answer else None
         rows.append(

@@ -1,4 +1,4 @@
-"""The last lines of `siltstone demo`: the same question, asked from Python."""
+"""The last lines of `siltstone demo`: the same question with the Python client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streams.doors.cli import show
 
 try:
     from siltstone_client import Memory
-except ModuleNotFoundError:  # a distribution of its own, which a worker does not need
+except ModuleNotFoundError:  # a separate distribution, which a worker does not need
     HAS_CLIENT = False
 else:
     HAS_CLIENT = True
 
 
 async def show_client(worker: Siltstone, question: Mapping[str, Any], console: Console) -> None:
-    """Two lines, and what they gave; nothing where the client is not installed."""
+    """Show two lines of code and their output; nothing if the client is not installed."""
     if not HAS_CLIENT:
         return
     url, user, query = f"http://127.0.0.1:{worker.api.port}", question["user_id"], question["question"]

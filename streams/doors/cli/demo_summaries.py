@@ -1,4 +1,4 @@
-"""The end of `siltstone demo`: days are summed up, and one of the files is shown."""
+"""The end of `siltstone demo`: sum up the days, and show one of the files."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from streams.intake.rules.summary_triggers import Triggers
 from streams.telemetry.metrics import labelled
 from tables.summaries.user_folders import folder_of
 
-#: A large input's summaries take longer than a user wants to watch: the demo goes on without the rest of them. Those
-#: of the bundled chats take two seconds of processor time, which they yield to all other work.
+#: The summaries of a large input take longer than a user wants to wait: the demo goes on without the rest. Those of
+#: the bundled chats take two seconds of processor time, at a low priority.
 PATIENCE_SECONDS = 60.0
-#: Users whose day is not over and is summed up on request.
+#: The most users whose unfinished day is summed up on request.
 ASKED_USERS = 10
 
 
 class Summed(NamedTuple):
-    """How many summaries were written, and how many were still to be made when the time was up."""
+    """The number of summaries written, and of those still missing when the time was up."""
 
     written: int
     left: int
 
 
 async def days_summed_up(worker: Siltstone, api: httpx.AsyncClient, newest: Mapping[str, int]) -> Summed:
-    """Days that are over by themselves, as at midnight; of those that are not, the `newest` (epoch ms) by user."""
+    """Sum up finished days as at midnight, others on request. `newest`: the time of each user's last message (ms)."""
     hot, topics = worker.hot, worker.topics
     deadline = time.monotonic() + PATIENCE_SECONDS
     await worker.intake.short_term.note_silence(worker.settings.memory)
@@ -61,7 +61,7 @@ def _tried(worker: Siltstone) -> int:
 
 
 async def show_richest(worker: Siltstone, users: list[str], summed: Summed, console: Console) -> None:
-    """The file with the most items."""
+    """Show the file with the most items."""
     found = await asyncio.to_thread(_richest, worker, users)
     if found is None:
         if summed.left:

@@ -17,7 +17,7 @@ from streams.kafka.clients.broker import embedded_broker
 from tables.partition_record import recorded_partitions
 from tables.privacy import make_private
 
-#: In the data directory.
+#: Its path in the data directory.
 JOURNAL = Path("journal") / "broker.log"
 
 
@@ -35,13 +35,13 @@ JOURNAL = Path("journal") / "broker.log"
 def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     """Broker, worker and HTTP API in one, until Ctrl-C.
 
-    Everything stays in the data directory, the broker's topics too: the next start goes on where this one ended,
-    however it ended.
+    Everything stays in the data directory, the broker's topics too: the next start resumes where this one stopped,
+    even after a crash.
     """
     configure_logging(log_level, serving=True)
     settings = _with_noted_partitions(Settings.load(), data)
     write_as_let_in(data)
-    make_private(data)  # before the journal is in it
+    make_private(data)  # before the journal is written there
     with embedded_broker(kafka_port, data / JOURNAL, settings.dev.journal_seconds) as broker:
         embedded = settings.model_copy(
             update={

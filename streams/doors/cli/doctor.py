@@ -26,11 +26,11 @@ STYLE = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold r
 @port_option
 @json_option
 def doctor(data: Path | None, bootstrap_servers: str | None, port: int | None, as_json: bool) -> None:
-    """Whether a worker could work here, what is wrong, and what to do about it.
+    """Check whether a worker could work here, what is wrong, and what to do about it.
 
-    Checks the settings, the broker and its topics, the data directory and its shards, the embedding model, the model
-    that rates (asked once, where one is configured), who may ask the API, and the HTTP port. Nothing is changed. The
-    exit code is 1 if anything failed.
+    Checks the settings, the broker and its topics, the data directory and its shards, the embedding model, the rating
+    model (with one request, if configured), access to the API, and the HTTP port. Nothing is changed. The exit code
+    is 1 if anything failed.
     """
     configure_logging("CRITICAL")
     reading = ReadSettings.now()
@@ -55,7 +55,7 @@ def _failed(findings: Sequence[Finding]) -> bool:
 
 
 def _table(findings: Sequence[Finding]) -> Table:
-    """Without borders: in a narrow terminal they would take the room of the words."""
+    """The findings, without borders: in a narrow terminal these would take space from the text."""
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

@@ -15,9 +15,9 @@ from streams.doors.cli.client import ask, json_option, session_path, url_option
 @url_option
 @json_option
 def end_session(user: str, session: str, at: str | None, url: str, as_json: bool) -> None:
-    """Say that a session is over, without waiting until it is silent for half an hour.
+    """End a session without waiting for half an hour of silence.
 
-    What is undecided of it is decided on: what is worth keeping becomes memories, and so do its important notes.
+    Its undecided exchanges are decided: those worth keeping become memories, and so do its important notes.
     """
     timestamp = int(at) if at is not None and at.isdecimal() else at
     path = session_path(session, "end")

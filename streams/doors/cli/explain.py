@@ -13,7 +13,7 @@ from streams.doors.cli import show
 from streams.doors.cli.client import ask, json_option, session_path, url_option
 
 STYLE = {"promoted": "green", "dropped": "dim", "asked": "yellow", "waiting": "cyan", "open": "cyan"}
-#: Below, a column of text would be a column of words: what a table sets side by side goes one under the other.
+#: On narrower terminals a column would hold single words: show the parts of a row below each other.
 NARROW_COLUMNS = 90
 
 
@@ -24,10 +24,10 @@ NARROW_COLUMNS = 90
 @url_option
 @json_option
 def explain(user: str, session: str, limit: int | None, url: str, as_json: bool) -> None:
-    """Why a session's exchanges were kept or dropped, and what would have to change.
+    """Show why a session's exchanges were kept or dropped, and what would have to change.
 
-    An exchange is open, waiting to be scored, asked about (a model is to say what it is worth), promoted into
-    long-term memory, dropped, or unspoken (system and tool messages alone).
+    An exchange is open, waiting to be scored, asked about (a model must rate it), promoted into long-term memory,
+    dropped, or unspoken (only system and tool messages).
     """
     path = session_path(session, "decisions")
     answer = ask(url, "GET", path, params={"user_id": user} | ({"limit": limit} if limit else {}))

@@ -25,10 +25,10 @@ from streams.doors.cli.memory_ids import user_option
 @url_option
 @json_option
 def export(user: str, output: Path | None, url: str, as_json: bool) -> None:
-    """Write all that is held of a user, an object a line: memories, and the messages of its short-term windows.
+    """Write a user's data, an object a line: memories, and the messages of the short-term windows.
 
-    `siltstone import jsonl` makes the same memories of it in another Siltstone. Not in it are vectors, histories,
-    numbers of accesses and daily summaries.
+    `siltstone import jsonl` recreates the same memories in another Siltstone. Vectors, histories, access counts and
+    daily summaries are not included.
     """
     if output is None:
         if as_json:

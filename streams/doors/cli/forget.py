@@ -45,11 +45,11 @@ def forget(
 ) -> None:
     """Forget memories by their ids, or what came from one source; without either, everything of a user.
 
-    An id is one that `search` and `list` show, or the whole. Without ids, the receipt is shown: what was erased, and
-    what is left where.
+    An id is the one that `search` and `list` show, or the complete id. Without ids, the receipt is shown: what was
+    erased, and what is left where.
 
-    Memories, archive, short-term windows and daily summaries go at once, for good. Records in Kafka stay until their
-    retention ends: --report reads the topics and lists them.
+    Memories, archive, short-term windows and daily summaries are erased at once, permanently. Records in Kafka stay
+    until their retention ends: --report reads the topics and lists them.
     """
     if not user.strip():
         raise click.UsageError("--user is empty.")
@@ -84,7 +84,7 @@ def forget(
 
 
 def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
-    """A whole id need not be that of a memory: a note has one, and what is in a window may become one."""
+    """Forget by ids. A complete id need not be a memory's: notes have ids, and an exchange may become a memory."""
     texts = {}
     for one in given:
         if is_whole(one):
@@ -114,7 +114,7 @@ def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: floa
 
 
 def _forget_source(source: str, user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
-    """How many of what, as the worker has counted them."""
+    """Forget by source, and show the counts of the worker."""
     if not yes:
         click.confirm(
             f"Forget all of {user} that {source} had a part in? It cannot be taken back.", abort=True, err=True
@@ -135,7 +135,7 @@ def _receipt(url: str, user: str) -> dict[str, Any]:
 
 
 def _forgotten(url: str, user: str, seconds: float) -> dict[str, Any]:
-    """The receipt, when the command is in it. Raises `ApiError` where that takes too long."""
+    """Wait for the receipt that contains the command. Raises `ApiError` if that takes too long."""
     late = f"user {user} is not forgotten after {seconds:g} s"
     written(url, "DELETE", "/v1/memories", late, seconds, params={"user_id": user})
     return _receipt(url, user)

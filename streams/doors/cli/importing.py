@@ -29,12 +29,12 @@ FORMATS: Final = {
 @file_argument
 @taking_options
 def import_file(name: str, **options: Any) -> None:
-    """Take in FILE (- for standard input) of the named format: chats, or memories from elsewhere.
+    """Import FILE (- for standard input) of the named format: chats, or memories from other services.
 
-    It is `siltstone ingest` with the format named. Memories of mem0, of OpenMemory (its ZIP, or a file of it) and of
-    `siltstone export` (jsonl) are remembered as they are, with their ids, times and metadata; chats are said. In a
-    chat between people --speaker is the user, and the others answer.
+    This is `siltstone ingest` with a named format. Memories of mem0, of OpenMemory (its ZIP, or a file of it) and of
+    `siltstone export` (jsonl) are kept as they are, with ids, times and metadata; chats become messages. In a chat
+    between people --speaker is the user, and the others count as the assistant.
 
-    The same file twice changes nothing.
+    Importing the same file twice changes nothing.
     """
     take_in(FORMATS[name], **options)

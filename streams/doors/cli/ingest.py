@@ -54,7 +54,7 @@ from streams.kafka.clients.producing import started_producer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Files of these have no messages.
+#: Formats whose files have no messages.
 _OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
 
 user_option = click.option("--user", help="Whose it is, where the file names no user.")
@@ -91,7 +91,7 @@ timeout_option = click.option(
 
 
 def taking_options(command: F) -> F:
-    """What both commands have."""
+    """Add the options that `ingest` and `import` share."""
     for option in reversed(
         (
             user_option,
@@ -129,11 +129,11 @@ def ingest(name: str, **options: Any) -> None:
 
     FILE is JSON, one object a line or an array: messages of our own format (siltstone) or OpenAI's (openai), chats of
     ShareGPT (sharegpt), of an export of ChatGPT (chatgpt), Claude (claude) or Telegram (telegram); or memories of
-    mem0 (mem0), of OpenMemory (openmemory) or of our own exports (siltstone), which are remembered as they are.
-    Slack's export is a ZIP (slack), WhatsApp's a text (whatsapp). Of what comes in a ZIP, that will do.
+    mem0 (mem0), of OpenMemory (openmemory) or of our own exports (siltstone), which are kept as they are. Slack's
+    export is a ZIP (slack), WhatsApp's a text (whatsapp). Exports in a ZIP need not be unpacked.
 
-    The same file twice changes nothing. What has no time is of the file's last change, on standard input of now.
-    What is bad is reported with its place and the rest goes on; the exit code is 1 if anything was bad.
+    Ingesting the same file twice changes nothing. Entries without a time get the file's last change, or now on
+    standard input. Bad entries are reported with their place and skipped; the exit code is then 1.
     """
     take_in(None if name == "auto" else Format(name), **options)
 
@@ -153,14 +153,14 @@ def take_in(
     url: str,
     as_json: bool,
 ) -> None:
-    """What `ingest` and `import` do; without a format it is told by the first object."""
+    """Run `ingest` or `import`; without a format, the first object determines it."""
     settings = with_options(Settings.load(), None, bootstrap_servers, None)
     called, now = "standard input" if str(file) == "-" else file.name, now_ms()
     undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no age
     try:
         whose = "--user" if dry_run and user is None else user
         given = Given(now, whose, session, undated, of, settings.memory, speaker, ZoneInfo(zone), dry_run)
-    except (KeyError, ValueError, OSError) as exc:  # unknown, a path, a folder of zones
+    except (KeyError, ValueError, OSError) as exc:  # unknown, a path, or a directory of zones
         raise click.UsageError(f"--timezone: {zone!r} is no time zone: give one as Europe/Oslo or UTC.") from exc
     done = Done()
     started = time.monotonic()
@@ -197,7 +197,7 @@ def take_in(
 
 @contextmanager
 def opened(file: Path) -> Iterator[io.BufferedReader]:
-    """Standard input stays open."""
+    """Open the file, or use standard input, which is not closed."""
     if str(file) == "-":
         yield sys.stdin.buffer  # type: ignore[misc]
         return
@@ -207,7 +207,7 @@ def opened(file: Path) -> Iterator[io.BufferedReader]:
 
 @dataclass(slots=True)
 class Done:
-    """What became of a file; of what was `produced`, so many are memories. `newest` is epoch ms."""
+    """The result for a file. `produced` includes `memories`; `newest` is epoch ms."""
 
     format: Format | None = None
     produced: int = 0
@@ -215,11 +215,11 @@ class Done:
     bad: int = 0
     left_out: int = 0
     newest: int = 0
-    #: Of each topic and partition, the last record that was produced.
+    #: The last record produced to each topic and partition.
     last: Sequence[Place] = ()
 
     def counted(self) -> str:
-        """In words: memories are named where there are any, messages where there are or could be any."""
+        """The counts in words: memories if there are any, messages if there are or could be any."""
         messages, of_memories = self.produced - self.memories, self.format in _OF_MEMORIES
         if not self.memories and not of_memories:
             return f"{messages} messages"
@@ -254,11 +254,11 @@ class Done:
 async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: Done, kafka: KafkaSettings) -> None:
     found = records(readable, given)
     first: list[Found] = []
-    for one in found:  # what the file is, is known before anything is asked of a broker
+    for one in found:  # determine the format before contacting a broker
         first.append(one)
         if isinstance(one, TakenFor):
             done.format = one.format
-            first += itertools.islice(found, 1)  # made of the object that told it
+            first += itertools.islice(found, 1)  # from the object that determined the format
             break
     if done.format is None:
         for one in first:
@@ -308,16 +308,16 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
 
 
 def _told(called: str, one: Problem) -> str:
-    """As compilers do: the file, the line, what is wrong."""
+    """A problem in the form of compiler errors: file, line, reason."""
     where = str(one.line) if one.line and one.where == f"line {one.line}" else f" {one.where}"
     return f"{called}:{where}: {one.why}"
 
 
 async def _writable(kafka: KafkaSettings, topic: str) -> None:
-    """Raises `NotAllowed` where we may not write to it; where it is not there, it is created, if that is allowed."""
+    """Raises `NotAllowed` if we may not write to the topic. A missing topic is created, if that is allowed."""
     if not await require_write(kafka, topic):
         await ensure_topics(kafka, check=False)
-        if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
+        if not kafka.create_topics:  # else a producer would create them, on a cluster that allows it
             await require_topics(kafka)
 
 
@@ -347,9 +347,9 @@ def said(line: bytes) -> ChatMessage | SessionEnded:
 
 
 class producing:  # noqa: N801  (reads as what happens in the block)
-    """A producer of `conversations` records, or of another `topic`; all is acknowledged at the end of the block.
+    """A producer of `conversations` records, or of another `topic`; all are acknowledged at the end of the block.
 
-    Then `ends` has the offset after the newest one of each partition.
+    Then `ends` has the offset after the newest record of each partition.
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
@@ -363,7 +363,7 @@ class producing:  # noqa: N801  (reads as what happens in the block)
         return self
 
     async def send(self, key: bytes | None, value: bytes | None) -> None:
-        """Send one record; waits only where the producer's buffer is full."""
+        """Send one record; waits if the producer's buffer is full, and every 10,000 records."""
         try:
             self._sent.append(await self._producer.send(self._topic, value, key=key))
         except NOT_ALLOWED as exc:
@@ -378,7 +378,7 @@ class producing:  # noqa: N801  (reads as what happens in the block)
             await self._producer.stop()
 
     async def settle(self) -> None:
-        """Wait until all that was sent is acknowledged."""
+        """Wait until all sent records are acknowledged."""
         sent, self._sent = self._sent, []
         for future in sent:
             try:
@@ -392,9 +392,9 @@ class producing:  # noqa: N801  (reads as what happens in the block)
 
 
 class ByTopic:
-    """A producer for each topic that is asked for; all is acknowledged at the end of the block.
+    """A producer for each requested topic; all records are acknowledged at the end of the block.
 
-    Before another topic is written to, the one before has all: a worker has memories before what was said of them.
+    Before the topic changes, all earlier records are acknowledged: so workers get memories before their messages.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -408,13 +408,13 @@ class ByTopic:
         for producer in self._producers.values():
             await producer.settle()
         if topic not in self._producers:
-            if self._producers:  # the first was asked for before anything was shown
+            if self._producers:  # the first topic was checked before anything was shown
                 await _writable(self._kafka, topic)
             self._producers[topic] = await self._stack.enter_async_context(producing(self._kafka, topic))
         return self._producers[topic]
 
     def last(self) -> list[Place]:
-        """Of each topic and partition, the last record; known behind the block."""
+        """The last record of each topic and partition; known after the block."""
         return [
             Place(topic, partition, end - 1)
             for topic, producer in self._producers.items()

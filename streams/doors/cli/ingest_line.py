@@ -1,4 +1,4 @@
-"""What `dev` and `demo` tell a reader to paste."""
+"""The ingest command that `dev` and `demo` show for pasting."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import sys
 
 
 def ingest_line(servers: str) -> str:
-    """What to paste into another terminal, however this command was found."""
+    """The command for another terminal, regardless of how this one was found."""
     called = "siltstone" if shutil.which("siltstone") else shlex.quote(sys.argv[0])
     return f"{called} ingest chats.jsonl --bootstrap-servers {servers}"

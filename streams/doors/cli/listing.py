@@ -30,7 +30,7 @@ def memories(
     url: str,
     as_json: bool,
 ) -> None:
-    """A user's memories in every state, oldest first, with the ids that `forget`, `pin` and `unpin` take."""
+    """List a user's memories in every state, oldest first, with the ids that `forget`, `pin` and `unpin` accept."""
     asked: dict[str, Any] = {"user_id": user, "include_all": True, "filter": filters, "limit": limit}
     asked |= ({"state": state} if state else {}) | ({"after": str(after)} if after else {})
     answer = ask(url, "GET", "/v1/memories", params=asked)
@@ -44,7 +44,7 @@ def memories(
     rows = [
         (
             short(one["id"]),
-            str(int(one["score"])),  # not up, as in the table of a search
+            str(int(one["score"])),  # rounded down, as in the table of a search
             show.state(one["state"]) + (", pinned" if one["pinned"] else ""),
             one["created_at"][:10],
             show.plain(one["memory"]),

@@ -13,8 +13,8 @@ from streams.doors.cli.process import run
 def mcp(url: str) -> None:
     """Serve MCP on standard input and output, for an assistant that starts its servers as commands.
 
-    A running worker answers: its tools, with the rights of the token in SILTSTONE_TOKEN. It ends with its input.
+    A running worker answers, with its tools and the rights of the token in SILTSTONE_TOKEN. It ends with its input.
     """
-    from streams.doors.cli.mcp_proxy import serve  # half a second of imports, for this command alone
+    from streams.doors.cli.mcp_proxy import serve  # half a second of imports, only for this command
 
     run(serve(url.rstrip("/"), bearer()))

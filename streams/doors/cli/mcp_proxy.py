@@ -1,7 +1,7 @@
 """MCP over standard input and output, answered by a worker's `/mcp`.
 
-The worker keeps no sessions, so each request of the assistant is one of ours, and whether the worker was restarted
-between two of them makes no difference.
+The worker keeps no sessions, so each request of the assistant becomes one request to it, and it may restart between
+two of them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _HEADERS: Final = {
     "Accept": "application/json, text/event-stream",
     "MCP-Protocol-Version": LATEST_HANDSHAKE_VERSION,
 }
-#: More than a tool waits for a write, or for a shard.
+#: Longer than a tool waits for a write, or for a shard.
 _ANSWER_SECONDS: Final = 60.0
 
 
 class Worker:
-    """A worker's `/mcp`, at a base URL. To be closed."""
+    """A client of a worker's `/mcp`, at a base URL. Close it after use."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._url, self._ids = url, count(1)
@@ -52,7 +52,7 @@ class Worker:
         await self._http.aclose()
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
-        """The result. Raises `NoWorker`, `ApiError` for what HTTP refuses, and `MCPError` for what MCP does."""
+        """The result. Raises `NoWorker`, `ApiError` for refusals by HTTP, and `MCPError` for refusals by MCP."""
         asked = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         try:
             answer = await self._http.post(f"{self._url}/mcp", json=asked)
@@ -70,14 +70,14 @@ class Worker:
             raise ApiError(f"{self._url} answered {answer.status_code}: {why}", answer.status_code) from exc
 
     async def greeted(self) -> InitializeResult:
-        """What the worker says of itself."""
+        """Initialize MCP: the worker's description of itself."""
         client = Implementation(name="siltstone-stdio", version="1").model_dump(exclude_none=True)
         greeting = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": client}
         return InitializeResult.model_validate(await self.ask("initialize", greeting))
 
 
 async def serve(url: str, headers: Mapping[str, str]) -> None:
-    """Until the input ends. Raises `ApiError` where the worker is not there, or refuses, at the start."""
+    """Serve until the input ends. Raises `ApiError` if the worker is missing or refuses at the start."""
     async with Worker(url, headers) as worker:
         server = _server(worker, await worker.greeted())
         async with stdio_server() as (read, write):

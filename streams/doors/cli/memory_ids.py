@@ -1,4 +1,4 @@
-"""Memories by their ids: whole, or the beginning that tables show."""
+"""Find memories by a complete id, or by its beginning as shown in tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ wait_option = click.option(
 
 
 def short(memory_id: str) -> str:
-    """As tables show it."""
+    """The beginning of an id, as tables show it."""
     return memory_id[:SHOWN_OF_IDS]
 
 
@@ -55,7 +55,7 @@ def is_whole(given: str) -> bool:
 
 
 def found(url: str, user: str, given: str) -> dict[str, Any]:
-    """The user's memory of this id, or whose id begins so. Raises `ApiError` where there is none, or several."""
+    """The user's memory whose id is or begins with `given`. Raises `ApiError` if there is none, or several."""
     condition = f'id:eq:"{given}"' if is_whole(given) else f'id:contains:"{given}"'
     asked = {"user_id": user, "filter": condition, "include_all": True, "limit": 1000}
     memories = ask(url, "GET", "/v1/memories", params=asked)["memories"]
@@ -70,9 +70,9 @@ def found(url: str, user: str, given: str) -> dict[str, Any]:
 
 
 def standing(url: str, user: str, memory_id: str) -> str | None:
-    """The id of the memory, archived or not, that has this one or that a near-copy of this one went into.
+    """The id of the memory, archived or not, with this id, or that a near-copy with this id was merged into.
 
-    It is asked for its history: reading a memory may count as an access.
+    None if there is none. It requests the history, because reading a memory may count as an access.
     """
     try:
         history = ask(url, "GET", f"/v1/memories/{memory_id}/history", params={"user_id": user})

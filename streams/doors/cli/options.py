@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Day(click.ParamType):
             self.fail(f"{value!r} is no date: {exc}", param, ctx)
 
 
-#: A date, as the API takes it.
+#: A date, as the API accepts it.
 DAY = _Day()
 
 
@@ -38,7 +38,7 @@ port_option = click.option(
 
 
 def with_options(settings: Settings, data: Path | None, bootstrap_servers: str | None, port: int | None) -> Settings:
-    """The settings, with what a command's options say instead."""
+    """The settings, overridden by a command's options."""
     changes: dict[str, object] = {}
     if data is not None:
         changes["data_dir"] = data

@@ -1,7 +1,7 @@
 """The picture of `siltstone stats --plot`: scores, states over time, changes of state.
 
 Needs matplotlib (`pip install 'siltstone[plot]'`). Only its object-oriented interface is used: pyplot keeps figures
-in a state of its own.
+in global state.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from streams.doors.cli import show
 
-#: Of Okabe and Ito's palette, which colour-blind people can tell apart: warm, cold, ash.
+#: From Okabe and Ito's palette, which colour-blind people can tell apart: warm, cold, ash.
 COLOURS = {"active": "#E69F00", "cold": "#56B4E9", "deprecated": "#7A7A7A"}
 ELSEWHERE, OUTLIER, CLUSTER, BAR, INK = "#CC79A7", "#D55E00", "#F0E442", "#4C5B6B", "#333333"
-#: A change to a lower rank is drawn below the line. What is archived or gone ranks below all.
+#: A change to a lower rank is drawn below the line. Archived and removed memories rank below all.
 RANKS = {"active": 3, "cold": 2, "deprecated": 1}
-#: The strip with the states' names takes the rest of the panel of scores.
+#: The share of the scores' panel that is below the strip of state names.
 BELOW_STRIP = 0.96
 LEGEND: dict[str, Any] = {
     "frameon": False,
@@ -94,7 +94,7 @@ def _draw_borders(axes: Axes, active: float, cold: float) -> None:
 
 
 def _draw_fences(axes: Axes, scores: Answer) -> list[Line2D]:
-    """The fences and, at the bottom, what lies beyond them; the keys."""
+    """Draw the fences and, at the bottom, the outliers; return the legend's keys."""
     fences = show.fences(scores)
     for at in fences.values():
         axes.axvline(at, 0, BELOW_STRIP, color=OUTLIER, linestyle=":", linewidth=2)
@@ -108,7 +108,7 @@ def _draw_fences(axes: Axes, scores: Answer) -> list[Line2D]:
 
 
 def draw_states(axes: Axes, daily: list[Answer]) -> None:
-    """Stacked, a day each: active at the bottom, deprecated at the top."""
+    """Stacked bars by day: active at the bottom, deprecated at the top."""
     _panel(axes, "States as recorded", ylabel="memories at the end of the day")
     total = sum(daily[-1][name] for name in COLOURS) if daily else 0
     if not any(day[name] for day in daily for name in COLOURS):
@@ -127,7 +127,7 @@ def draw_states(axes: Axes, daily: list[Answer]) -> None:
 
 
 def draw_transitions(axes: Axes, transitions: Answer) -> None:
-    """Bars by day and pair, in the colour of where the memories went; what warmed up is above the line."""
+    """Bars by day and pair, in the colour of the new state; changes to a higher state are above the line."""
     title = f"Changes of state: {transitions['total']:,} in {_counted(transitions['days'], 'day', 'days')}"
     _panel(axes, title, xlabel="day (UTC)", ylabel="memories a day")
     first, last = _number(transitions["since"]), _number(transitions["at"][:10])
@@ -166,12 +166,12 @@ def draw_transitions(axes: Axes, transitions: Answer) -> None:
 
 
 def direction(from_state: str, to_state: str) -> int:
-    """1 where a memory warmed up or came back, -1 where it cooled or left."""
+    """1 if a memory warmed up or was restored, -1 if it cooled or left."""
     return 1 if RANKS.get(to_state, 0) > RANKS.get(from_state, 0) else -1
 
 
 def hatch(from_state: str, to_state: str) -> str:
-    """Tells apart pairs that have their colour and their side of the line in common."""
+    """A hatch that distinguishes pairs with the same colour on the same side of the line."""
     if from_state == "archived" and to_state in RANKS:
         return "\\\\\\\\"
     leap = "////" if {from_state, to_state} == {"active", "deprecated"} else ""
@@ -187,7 +187,7 @@ def _panel(axes: Axes, title: str, **labels: Any) -> None:
 
 
 def _number(day: str) -> int:
-    """Of days, whose numbers are places on the axis."""
+    """The number of a day, which is its place on the axis."""
     return date.fromisoformat(day).toordinal()
 
 

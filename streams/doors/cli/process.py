@@ -21,25 +21,24 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: How long what is left of a worker that has stopped may take to end.
+#: Seconds that a stopped worker's remaining tasks may take to end.
 LEAVE_SECONDS = 5.0
-#: New objects before the youngest generation is collected, and how many of its collections make an older one's.
-#: Windows are large, live long and hold no cycles: with Python's own numbers, looking through them again and again
-#: takes half of the intake's time.
+#: Thresholds of the garbage collector: new objects, then collections of each younger generation. Windows are large,
+#: live long and hold no cycles: with Python's defaults, scanning them repeatedly takes half of the intake's time.
 COLLECT_AFTER = 100_000, 20, 1_000
 
 
-#: Seconds for which a thread may keep the interpreter while others want it. A shard's thread asks for it at every
-#: statement, and while a batch was taken in it waited 5 ms each time, Python's own number.
+#: Seconds for which a thread may keep the interpreter while others wait for it. A shard's thread needs it at every
+#: statement, and waited 5 ms each time (Python's default) while a batch was processed.
 SWITCH_SECONDS = 0.0005
 
 
-#: The Kafka clients: what they cannot reach, they say each time that they try.
+#: The Kafka clients, which log an unreachable server at each attempt.
 CLIENTS = ("aiokafka", "kafka")
 LIBRARIES = (*CLIENTS, "faust", "httpx", "httpx2", "mcp", "mode", "uvicorn")
-#: Modules of ours under whose names Faust logs as well, because its classes are theirs.
+#: Our modules under whose names Faust also logs, because they subclass its classes.
 FAUSTS = ("streams.kafka.faust", "streams.kafka.faust.recovery")
-#: What is tried again and again, and said each time.
+#: Loggers that repeat a line at each retry.
 REPEATING = (*CLIENTS, "faust", "mode", "streams.kafka.commit.outbox", "streams.kafka.faust")
 
 
@@ -68,19 +67,19 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
 
 
 def write_as_let_in(data: Path) -> None:
-    """From now on the process writes for the owner of the data directory, and for a group that was let into it."""
+    """Set the umask: new files are for the data directory's owner, and for its group if the directory allows it."""
     os.umask(umask_of(data))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop, with a garbage collector that leaves the windows alone and threads that take turns."""
+    """Run on uvloop, with a garbage collector that rarely scans the windows, and with frequent thread switches."""
     gc.set_threshold(*COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_SECONDS)
     return uvloop.run(_leaving_nothing(main))
 
 
 async def _leaving_nothing(main: Coroutine[Any, Any, T]) -> T:
-    """What Faust has left behind beside a broker that does not answer would pass over the loop's one cancellation."""
+    """End all remaining tasks. With an unresponsive broker, Faust's leftovers ignore the loop's one cancellation."""
     try:
         return await main
     finally:

@@ -21,10 +21,10 @@ from tables.offline.rebuilding import rebuild_index
 @click.option("--partition", "partitions", type=int, multiple=True, help="Only this shard; can be given repeatedly.")
 @json_option
 def rebuild_indexes(data: Path | None, partitions: tuple[int, ...], as_json: bool) -> None:
-    """Make the FAISS files of shards again, from the vectors in their catalogs.
+    """Rebuild the FAISS files of shards from the vectors in their catalogs.
 
-    It needs no model, and works on the shards that no worker has open; a worker mends its own when it opens them. The
-    exit code is 1 if any was held.
+    It needs no model, and works on the shards that no worker has open; a worker repairs its own when it opens them.
+    The exit code is 1 if any shard was held.
     """
     files = shard_files(data or Settings.load().data_dir, partitions)
     with RowsBar() as bar:

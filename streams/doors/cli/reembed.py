@@ -44,11 +44,11 @@ def reembed(
     url: str,
     as_json: bool,
 ) -> None:
-    """Give all memories vectors of another embedding model, and change over to it.
+    """Embed all memories with another embedding model, and switch to it.
 
-    The running worker does it, and answers all the while; where none answers, it is done on the shards' files. With
-    --data it is done on the files there. Without --backend and --model it is the model of the settings. Ctrl-C stops
-    it, nothing is lost, and the same command goes on.
+    The running worker does it, and keeps answering; if none answers, the command works on the shards' files. With
+    --data it works on the files there. Without --backend and --model, the settings name the model. Ctrl-C stops it,
+    nothing is lost, and the same command resumes.
     """
     settings = Settings.load()
     files = data or settings.data_dir
@@ -78,7 +78,7 @@ def reembed(
 
 
 def _answers(url: str, data: Path) -> bool:
-    """Whether a worker is there. Raises `NoWorker` where there is none, and no files either."""
+    """Whether a worker answers. Raises `NoWorker` if none answers and there are no files either."""
     try:
         ask(url, "GET", PATH)
     except NoWorker:
@@ -91,7 +91,7 @@ def _answers(url: str, data: Path) -> bool:
 def _wanted(
     settings: EmbeddingSettings, backend: str | None, model: str | None, dimensions: int | None
 ) -> EmbeddingSettings:
-    """The settings' model, as far as no other is named. Another model has dimensions of its own."""
+    """The settings' model, overridden by the options. Another model does not inherit the dimensions."""
     same_backend = backend in (None, settings.backend)
     kept = settings.model if same_backend else ""
     same = same_backend and model in (None, settings.model)
@@ -109,7 +109,7 @@ def _wanted(
 
 
 def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
-    """What the worker says when it is done. Raises `ApiError` where it does not get there."""
+    """Wait for the worker and return its final answer. Raises `ApiError` if it fails."""
     body = {"backend": wanted.backend, "model": wanted.model, "dimensions": wanted.dimensions}
     state: dict[str, Any] = ask(url, "POST", PATH, json=body)
     try:

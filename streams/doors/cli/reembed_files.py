@@ -1,4 +1,4 @@
-"""Another embedding model for the shards of a data directory that no worker has open."""
+"""Change the embedding model of a data directory's shards that no worker has open."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 async def reembed_files(data: Path, wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
-    """As a worker's `GET /v1/reembed` answers when it is done.
+    """Return the same as a worker's `GET /v1/reembed` at the end.
 
-    An interruption leaves each shard with the one model or the other; the next run goes on.
+    An interruption leaves each shard with either the old or the new model; the next run resumes.
     """
     files = _all_free(data)
     embedding = Embedding(wanted)
@@ -62,7 +62,7 @@ async def reembed_files(data: Path, wanted: EmbeddingSettings, before: Embedding
 
 
 def abandon_files(data: Path) -> list[int]:
-    """Drop what is half done; the shards that held some."""
+    """Drop unfinished vectors, and return the shards that had some."""
     files = _all_free(data)
     dropped = []
     for partition in sorted(files.free):
@@ -80,7 +80,7 @@ def _all_free(data: Path) -> ShardFiles:
 
 
 def _to_change(files: ShardFiles, target: VectorModel) -> list[int]:
-    """The shards with vectors of another model. Raises `ShardError` where any is half changed to a third."""
+    """The shards with vectors of another model. Raises `ShardError` if one is half changed to a third model."""
     held = {p: (found.model, found.dimension) for p, found in sorted(files.free.items()) if found.model}
     for partition in held:
         with _opened(files, partition) as catalog:

@@ -36,7 +36,7 @@ def remember(
     url: str,
     as_json: bool,
 ) -> None:
-    """Have TEXT remembered, and show the memory's id: for good, or with --for for a while."""
+    """Remember TEXT, permanently or with --for for a while, and show the memory's id."""
     if not text.strip():
         raise click.UsageError("There is no word in TEXT.")
     if ttl_seconds is not None and session is None:

@@ -37,7 +37,7 @@ _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)
 
 
 class When(click.ParamType):
-    """A time as epoch milliseconds, or one of the words that stand for the ends of the log."""
+    """A time as epoch milliseconds, or a word for an end of the log."""
 
     name = "TIME"
 
@@ -88,11 +88,11 @@ def replay(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Decide once more on the conversations in the topic, or rebuild shards from the log.
+    """Decide again on the conversations in the topic, or rebuild shards from the log.
 
-    Without --into, what is promoted and not in the log yet is sent there, and the workers keep it. With --into,
-    shards are made of the log and of what is promoted; no worker is disturbed. --check and --swap need the workers to
-    be ended. Ctrl-C stops it, nothing is lost, and the same command goes on.
+    Without --into, promotions that are not in the log yet are sent to it, and the workers keep them. With --into,
+    shards are built from the log and the promotions; no worker is disturbed. Stop the workers before --check and
+    --swap. Ctrl-C stops it, nothing is lost, and the same command resumes.
     """
     settings = Settings.load(**({"data_dir": data} if data else {}))
     if bootstrap_servers:
@@ -105,7 +105,7 @@ def replay(
     write_as_let_in(settings.data_dir)
     if check or swapping:
         _before_it_takes_long(settings.data_dir, check)
-    logging.getLogger("streams.memory.agent").setLevel(logging.ERROR)  # that a new shard is behind is no news
+    logging.getLogger("streams.memory.agent").setLevel(logging.ERROR)  # a new shard is always behind
     with _folder(settings, asked, into, check) as folder:
         started = time.monotonic()
         try:
@@ -130,7 +130,7 @@ def replay(
 
 
 def _refuse(asked: ReplayOptions, into: Path | None, check: bool, swapping: bool) -> None:
-    """Raises `UsageError` for options that make no sense together."""
+    """Raises `UsageError` for options that exclude each other."""
     if asked.begin == NOW or asked.end == EARLIEST:
         raise click.UsageError(f"--from takes a time or {EARLIEST}, --to a time or {NOW}.")
     if isinstance(asked.begin, int) and isinstance(asked.end, int) and asked.begin >= asked.end:
@@ -171,7 +171,7 @@ def _temporary(data: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 async def _replayed(wanted: _Wanted) -> tuple[dict[str, Any], list[TableDifference] | None]:
-    """The figures, and with a check the differences."""
+    """The counts, and with `check` the differences."""
     settings, asked, folder = wanted.settings, wanted.asked, wanted.folder
     lead_ms = settings.memory.session_idle_seconds * 1000
     plan = await planned(asked, folder, settings.kafka, lead_ms)

@@ -1,4 +1,4 @@
-"""Rebuilt shards beside the live ones: compared with them, or put in their place."""
+"""Compare rebuilt shards with the live ones, or replace these."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def free(data: Path) -> None:
 
 
 def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress) -> list[TableDifference]:
-    """How the live shards in `data` differ from those in `folder`; with users, what they hold of these."""
+    """The differences between the live shards in `data` and those in `folder`; with `users`, only their rows."""
     free(data)
     live, made = catalogs(data), catalogs(folder)
     both = sorted(made if users else live.keys() | made.keys())
@@ -38,7 +38,7 @@ def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress
 
 
 def swap(data: Path, folder: Path, stamp: str) -> Path | None:
-    """Put the shards in `folder` in the place of those in `data`; where the former ones, if any, are now."""
+    """Replace the shards in `data` by those in `folder`. Returns the folder of the old ones, if there were any."""
     live, made = data / "shards", folder / "shards"
     if data.resolve() == folder.resolve():
         raise SiltstoneError(f"{folder} is the data directory itself: rebuild into another folder")

@@ -1,4 +1,4 @@
-"""Running a worker from the command line: retries, signals, and a clean end."""
+"""Run a worker from the command line: retries, signals, and a clean end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def started(settings: Settings, *, patient: bool = False) -> AsyncIterator[Siltstone]:
-    """A worker that is up; stopped at the end of the block. A patient one waits for its broker."""
+    """A started worker, stopped at the end of the block. If `patient`, it waits for its broker."""
     worker = Siltstone(settings)
     try:
         await worker.start(patient=patient)
@@ -29,7 +29,7 @@ async def started(settings: Settings, *, patient: bool = False) -> AsyncIterator
 
 
 async def until_ready(worker: Siltstone) -> None:
-    """Wait until the worker is ready; raises what stopped it."""
+    """Wait until the worker is ready; raises the error that stopped it."""
     stopped = asyncio.ensure_future(worker.stopped())
     try:
         while worker.health.not_ready():
@@ -41,7 +41,7 @@ async def until_ready(worker: Siltstone) -> None:
 
 
 async def until_interrupted(worker: Siltstone) -> None:
-    """Wait for SIGINT or SIGTERM; raises what stopped the worker before."""
+    """Wait for SIGINT or SIGTERM; raises the error if the worker stops first."""
     stopped, interrupted = asyncio.ensure_future(worker.stopped()), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -55,7 +55,7 @@ async def until_interrupted(worker: Siltstone) -> None:
 
 
 def dashboard(worker: Siltstone) -> str:
-    """Where a browser on this machine finds the worker's dashboard."""
+    """The URL of the worker's dashboard for a browser on this machine."""
     return f"{worker.api.url}/ui"
 
 
@@ -66,10 +66,10 @@ async def serve(
     announce: Callable[[Siltstone], None],
     beside: Callable[[], Coroutine[None, None, None]] | None = None,
 ) -> None:
-    """Run a worker, which is announced when it is ready, until SIGINT or SIGTERM; raises what stopped it.
+    """Run a worker until SIGINT or SIGTERM, and announce it when it is ready; raises the error that stopped it.
 
-    A signal that comes while it starts ends it in as orderly a way as any other; a further one changes nothing. What
-    `beside` raises stops it as well, and is raised when the worker has ended.
+    A signal during the start ends the worker just as cleanly; further signals change nothing. An error of `beside`
+    stops it as well, and is raised when the worker has ended.
     """
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -100,9 +100,9 @@ async def _work(settings: Settings, patient: bool, announce: Callable[[Siltstone
                 await worker.stopped()
                 return
         except TopicsRemade as exc:
-            log.info("%s; that is done now", exc)  # the new one warns of it, as it would have at any other start
+            log.info("%s; that is done now", exc)  # the new worker warns of it, as at any start
         except BrokerEmptied as exc:
             log.warning("%s; that is done now", exc)
         except NotAllowed as exc:
             if not (patient and exc.waits):
-                raise  # of the others a start says the same, and ends
+                raise  # the others would fail again at the next start

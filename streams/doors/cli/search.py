@@ -57,10 +57,10 @@ def search(
     url: str,
     as_json: bool,
 ) -> None:
-    """Find what answers QUERY: a user's memories, and what the user has said and is no memory (short_term).
+    """Find a user's memories that answer QUERY, and exchanges that are not memories (short_term).
 
-    The table shows the best and those that are likely answers, and says how many others it leaves out. The id of a
-    memory is what `forget`, `pin` and `unpin` take.
+    The table shows the best result and other likely answers, and how many it leaves out. `forget`, `pin` and `unpin`
+    accept the ids it shows.
     """
     body = {
         "user_id": user,
@@ -97,12 +97,12 @@ def search(
 
 
 def worth_showing(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The hits that are likely answers, and the best one however unlikely: of few memories none stands out."""
+    """The hits that are likely answers, and always the best one: among few memories, none stands out."""
     return [hit for place, hit in enumerate(results) if place == 0 or hit["relevance"] >= SHOWN_FROM]
 
 
 def elsewhere(better: dict[str, int], include_cold: bool, state: str | None) -> str:
-    """How many memories of which other states would have answered better, and the flag that finds them."""
+    """The number of better memories in other states, and the flag that finds them."""
     counted = " and ".join(f"{count} {name}" for name, count in better.items())
     flag = "--include-cold" if better.keys() == {"cold"} and not state else "--include-all"
     instead = f" in place of --state {state}" if state else " in place of --include-cold" if include_cold else ""

@@ -1,4 +1,4 @@
-"""The shards of a data directory, for commands that work on the files of those that no worker has open."""
+"""The shards of a data directory, for commands that work on files that no worker has open."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tables.database.inspection import Inspection, catalogs, inspect_catalog
 
 
 class RowProgress(Protocol):
-    """Shows how many rows are done, of how many; `note` says what else there is to know."""
+    """Shows how many of the rows are done; `note` adds a remark."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFiles:
-    """Catalogs by partition, with what they say of themselves; and of those that are held, by whom."""
+    """Catalogs by partition with their descriptions, and the processes that hold the others."""
 
     paths: dict[int, Path]
     free: dict[int, Inspection]
@@ -38,7 +38,7 @@ class ShardFiles:
 
 
 def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
-    """Those of the partitions, or all. Raises `DataDirError` where there are none, `ShardError` for a broken one."""
+    """The shards of these partitions, or all. Raises `DataDirError` if there are none, `ShardError` for a bad one."""
     write_as_let_in(data)
     paths = catalogs(data)
     if not paths:
@@ -56,7 +56,7 @@ def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
 
 
 class RowsBar:
-    """Bars on standard error, one after the other, with number and rate of the rows that are done.
+    """Bars on standard error, one after the other, with the number and rate of finished rows.
 
     with RowsBar() as bar:
         work(tell=bar.of("shard 3"))       # tell(done, total)
@@ -84,7 +84,7 @@ class RowsBar:
         self._progress.stop()
 
     def of(self, name: str) -> RowProgress:
-        """A bar in place of the one before; to be called with the rows that are done, and how many there are."""
+        """A bar that replaces the previous one. Call it with the numbers of finished rows and of all rows."""
         for earlier in self._progress.task_ids:
             self._progress.update(earlier, visible=False)
         task, started = self._progress.add_task(name, total=None, rate="", note=""), time.monotonic()

@@ -1,4 +1,4 @@
-"""How results look: tables for people, one JSON object for programs."""
+"""Output of results: tables for people, one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim", "short_term": "yellow"}
-#: Characters of a memory's id; commands take them for the whole.
+#: Characters of a memory's id in tables; commands accept them in place of the whole id.
 SHOWN_OF_IDS = 8
 
 
@@ -24,7 +24,7 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]], 
     """A table; columns whose name begins with ">" are aligned to the right."""
     made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", **options)
     for name in columns:
-        # Folded, because a line of Chinese is one word, and a word that is too long would be cut.
+        # Fold: a line of Chinese is one word, and a word that is too long would be cut.
         justify: Literal["left", "right"] = "right" if name.startswith(">") else "left"
         made.add_column(name.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
@@ -37,37 +37,37 @@ def console() -> Console:
 
 
 def state(name: str) -> str:
-    """A state in its colour, or where a memory went that has none any more."""
+    """A state in its colour, or the fate of a memory that has no state any more."""
     return f"[{STATE_STYLE.get(name, 'magenta')}]{name}[/]"
 
 
 def fences(scores: dict[str, Any]) -> dict[str, float]:
-    """Where outliers of the scores begin, such as {"below 12.5": 12.5}; a fence off the scale keeps nothing out."""
+    """The scores where outliers begin, such as {"below 12.5": 12.5}; fences outside the scale are left out."""
     sides = (("below", scores["fences"]["low"]), ("above", scores["fences"]["high"]))
     return {f"{side} {at:g}": at for side, at in sides if 0 < at < 100}
 
 
 def plain(text: str, limit: int = 160) -> str:
-    """A text on one line, without rich's markup, cut where it is long."""
+    """A text on one line, without rich's markup, cut to `limit`."""
     return shortened(text, limit).replace("[", r"\[")
 
 
 def shortened(text: str, limit: int = 160) -> str:
-    """A text on one line, cut where it is long, without what a terminal would obey."""
+    """A text on one line, cut to `limit`, without control characters for the terminal."""
     one_line = " / ".join(line.strip() for line in text.splitlines() if line.strip())
     cut = one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
     return "".join(char if char.isprintable() else " " for char in cut)
 
 
 def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
-    """Search results, as the API gives them."""
+    """A table of search results, as the API returns them."""
     return table(
         title,
         (">relevance", ">score", "state", "when, id", "memory"),
         (
             (
                 f"{hit['relevance']:.2f}",
-                str(int(hit["score"])),  # not up: 69.9 is below a border at 70
+                str(int(hit["score"])),  # rounded down: 69.9 is below a border at 70
                 state(hit["state"]),
                 f"{hit['created_at'][:10]}\n[dim]{hit['id'][:SHOWN_OF_IDS]}[/]",
                 plain(hit["memory"]),
@@ -78,7 +78,7 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
 
 
 def reasons(results: Iterable[dict[str, Any]]) -> Table:
-    """Why each result was found, where that was asked for."""
+    """A table of why each result was found, if `explain` was requested."""
     parts = ("cosine", "cosine_rank", "bm25", "bm25_rank")
     rows = [(hit["id"], *(hit["explain"][part] for part in parts)) for hit in results]
     return table("Why", ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)

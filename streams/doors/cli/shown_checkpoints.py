@@ -1,4 +1,4 @@
-"""Checkpoints of a store as people and programs are shown them."""
+"""Checkpoints of a store as shown to people and programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tables.checkpoints.manifest import Manifest
 
 
 def generations_of(checkpoints: Checkpoints, partition: int, at: int) -> list[dict[str, Any]]:
-    """Of one partition, the newest first: each with the bytes that were new in it; damaged ones, too."""
+    """The checkpoints of one partition, newest first, each with its new bytes, including damaged ones."""
     found, earlier = list[dict[str, Any]](), None
     for number in reversed(checkpoints.numbers(partition)):
         try:
@@ -24,7 +24,7 @@ def generations_of(checkpoints: Checkpoints, partition: int, at: int) -> list[di
         except (DamagedCheckpoint, CheckpointMismatch) as exc:
             found.append({"partition": partition, "generation": number, "problem": str(exc)})
             continue
-        if manifest is None:  # an expiry was quicker
+        if manifest is None:  # it has expired meanwhile
             continue
         known = None if earlier is None else {pack.name for pack in earlier.packs}
         new = sum(pack.length for pack in manifest.packs if pack.name not in (known or ()))

@@ -1,4 +1,4 @@
-"""How `--dry-run` shows what a file would become."""
+"""Output of `--dry-run`: the plan of an import."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streams.doors.cli import show
 from streams.doors.importing.formats import NAMES
 from streams.doors.importing.planning import Plan
 
-#: Of sessions and of what is bad; `--json` has all.
+#: The most rows of sessions and of problems; `--json` has all.
 _MOST_ROWS = 50
 
 
 def show_plan(called: str, plan: Plan, as_json: bool) -> None:
-    """Ends with exit code 1 where anything is bad, as it would without `--dry-run`."""
+    """Show the plan. Ends with exit code 1 if anything is bad, as without `--dry-run`."""
     if as_json:
         show.as_json(plan.told())
     else:

@@ -16,7 +16,7 @@ from streams.doors.cli.options import data_option
 from streams.doors.cli.process import write_as_let_in
 from tables.analysts.copy import described, snapshot_of_files
 
-#: A worker answers when the copy is in its place.
+#: A worker answers only when the copy is in place.
 WAIT_SECONDS = 3600.0
 
 
@@ -27,9 +27,9 @@ WAIT_SECONDS = 3600.0
 def snapshot(data: Path | None, url: str, as_json: bool) -> None:
     """Make the analysts' copy now: data/analytics/siltstone.duckdb.
 
-    The running worker is asked for it; where none answers, it is made from the shards' files. With --data the
-    files come first, and the worker is asked where it has them open. A worker says where the copy is within its
-    data directory; which one that is, is known where it is that of the settings or of --data.
+    The running worker makes it; if none answers, it is made from the shards' files. With --data the files come first,
+    and the worker makes it if it has them open. A worker tells only the path within its data directory: the full path
+    is known if the directory is that of the settings or of --data.
     """
     made = _of_worker(url) if data is None else _of_files(data, url)
     if as_json:
@@ -65,7 +65,7 @@ def _of_files(data: Path, url: str) -> dict[str, Any]:
 
 
 def _placed(made: dict[str, Any], data: Path) -> dict[str, Any] | None:
-    """With the whole path, where the copy that a worker has just made is in this directory."""
+    """The result with its full path, if the worker's new copy is in this directory."""
     path = data.resolve() / made["path"]
     if not path.is_file() or path.stat().st_size != made["bytes"]:
         return None

@@ -39,7 +39,7 @@ def _png(_context: click.Context, _parameter: click.Parameter, value: Path | Non
 @url_option
 @json_option
 def stats(at: str | None, days: int, plot: Path | None, url: str, as_json: bool) -> None:
-    """Memories by state and score, how states change, and what the worker has done since it started."""
+    """Show memories by state and score, changes of state, and the worker's counters since it started."""
     draw = None if plot is None else _drawing(plot)
     moment: dict[str, Any] = {"at": at} if at else {}
     states = ask(url, "GET", "/v1/stats/states", params={"days": days, **moment})
@@ -76,7 +76,7 @@ def stats(at: str | None, days: int, plot: Path | None, url: str, as_json: bool)
 
 
 def _drawing(file: Path) -> Callable[[Answer, Answer, Answer], None]:
-    """Draws the answers into the file."""
+    """Return a function that draws the answers into the file."""
     try:
         from streams.doors.cli.plot import figure_of  # matplotlib is an extra, and slow to load
     except ImportError as exc:

@@ -18,9 +18,9 @@ from streams.doors.cli.options import DAY
 @url_option
 @json_option
 def summaries(day: str | None, user: str, first: str | None, last: str | None, url: str, as_json: bool) -> None:
-    """Show a user's summary of DATE, or without it the days of which there is one.
+    """Show a user's summary of DATE, or without DATE the days that have one.
 
-    Days are those of agents.summary.timezone.
+    Days are in agents.summary.timezone.
     """
     if day and (first or last):
         raise click.UsageError("Give a DATE, or --from and --to.")

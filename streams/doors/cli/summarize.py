@@ -34,9 +34,10 @@ LOOK_AGAIN_SECONDS = 0.2
 @url_option
 @json_option
 def summarize(user: str, day: str | None, seconds: float, url: str, as_json: bool) -> None:
-    """Have a user's day summed up now, and show the summary.
+    """Sum up a user's day now, and show the summary.
 
-    It is of what the windows still hold of that day, and is added to the day's file: see `siltstone summaries`.
+    It covers the messages of that day that are still in the windows, and is added to the day's file: see
+    `siltstone summaries`.
     """
     asked = ask(url, "POST", PATH, json={"user_id": user, "date": day})
     with Console(stderr=True).status(f"Summing up {asked['messages']} messages of {asked['date']} …"):
@@ -49,7 +50,7 @@ def summarize(user: str, day: str | None, seconds: float, url: str, as_json: boo
 
 
 def _when_written(url: str, asked: dict[str, Any], seconds: float) -> str:
-    """What the run wrote. Raises `ApiError` where it could not be made, or is not there in time."""
+    """The summary that the run wrote. Raises `ApiError` if it failed, or is not written in time."""
     run_id, user, day = asked["run_id"], asked["user_id"], asked["date"]
     deadline = time.monotonic() + seconds
     while True:

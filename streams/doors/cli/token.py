@@ -23,7 +23,7 @@ class _Span(click.ParamType):
     name = "90d"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Milliseconds."""
+        """Return milliseconds."""
         found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", value)
         if found is None:
             self.fail(f"{value!r} is no time: write 30m, 12h or 90d", param, ctx)
@@ -42,7 +42,7 @@ class _List(click.ParamType):
 
 @click.group()
 def token() -> None:
-    """Tokens for the API: who may read, write or administer whose memories. They are asked for with access.tokens."""
+    """Tokens for the API: who may read, write or administer whose memories. access.tokens makes them required."""
 
 
 @token.command()
@@ -60,7 +60,7 @@ def add(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Make a token and show its secret: once, and never again."""
+    """Make a token and show its secret, only this once."""
     if unknown := sorted(set(scopes) - set(Scope)):
         raise click.UsageError(f"--scopes: there is no {', '.join(unknown)}: read, write, admin")
     made, now = issue(), now_ms()
@@ -88,7 +88,7 @@ def add(
 @bootstrap_option
 @json_option
 def listed(bootstrap_servers: str | None, as_json: bool) -> None:
-    """All tokens, the revoked ones as well; no secrets."""
+    """List all tokens, including revoked ones, without their secrets."""
     records = _all(_kafka(bootstrap_servers))
     if as_json:
         show.as_json({"tokens": [_shown(record) for record in records]})
@@ -108,7 +108,7 @@ def listed(bootstrap_servers: str | None, as_json: bool) -> None:
 @click.argument("token_id")
 @bootstrap_option
 def revoke(token_id: str, bootstrap_servers: str | None) -> None:
-    """Make a token worthless, within a second on every worker."""
+    """Revoke a token, within a second on every worker."""
     kafka = _kafka(bootstrap_servers)
     found = next((one for one in _all(kafka) if one.id == token_id), None)
     if found is None:
@@ -143,7 +143,7 @@ def _kafka(bootstrap_servers: str | None) -> KafkaSettings:
 
 
 def _all(kafka: KafkaSettings) -> list[TokenRecord]:
-    from streams.access.token_log import all_tokens  # not before it is asked for: it imports the Kafka client
+    from streams.access.token_log import all_tokens  # imported only when needed: it imports the Kafka client
 
     return asyncio.run(all_tokens(kafka))
 

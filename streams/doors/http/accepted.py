@@ -1,4 +1,4 @@
-"""What a write is answered with."""
+"""Responses to writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _absent(value: Any) -> bool:
 
 
 class Written(BaseModel):
-    """A write is in the log; it takes effect within moments, and at once for who has waited for it."""
+    """A write is in the log and takes effect within moments; `wait=applied` waits for that."""
 
     token: str | None = Field(
         description="the consistency token: give it as `at_least` to read what was written; null where nothing was"
@@ -30,7 +30,7 @@ class Written(BaseModel):
 
 
 class Accepted(Written):
-    """A write is in the log, and where."""
+    """A write is in the log, at this place."""
 
     event_id: str
     topic: str
@@ -54,7 +54,7 @@ class Accepted(Written):
         wait: float | None,
         write: Callable[[], Awaitable[Place]],
     ) -> Self:
-        """What `write` is answered with; for `wait` seconds at the most it waits for the effect."""
+        """Call `write`, wait for its effect for at most `wait` seconds, and return the response."""
 
         async def places() -> Sequence[Place]:
             return [await write()]

@@ -1,6 +1,6 @@
-"""The archive: what lies in a user's, searched, filled, taken out of.
+"""Routes of the archive: list and search archived memories; archive, restore and remove memories.
 
-Writes are events in the log, like everybody's, as of the lifecycle's now.
+Writes are events in the log, dated by the lifecycle's clock.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from streams.doors.http.listing import After, Filters, PageQuery, PageSize, cond
 from streams.doors.http.shown import ShownMemory, command
 from streams.service import MemoryService
 
-#: Events that are written at the same time.
+#: Events that are written concurrently.
 AT_ONCE = 500
 
 
 class ShownArchived(ShownMemory):
-    """A memory in the archive; its score goes on falling."""
+    """A memory in the archive; its score continues to fall."""
 
     archived_at: str
     reason: str = Field(description="manual, or cleanup")
@@ -44,7 +44,7 @@ class ArchiveResponse(BaseModel):
 
 
 class ArchiveRequest(BaseModel):
-    """One memory of the user's, or several."""
+    """One memory of the user, or several."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -70,7 +70,7 @@ class OfUser(BaseModel):
 
 
 class ArchiveQuestion(OfUser):
-    """A question to one user's archive. camelCase spellings are taken as well."""
+    """A search of one user's archive. camelCase spellings are accepted as well."""
 
     model_config = ConfigDict(populate_by_name=True, extra="forbid")
 
@@ -92,7 +92,7 @@ class Archiving(Written):
 
 
 def archive_routes(service: MemoryService) -> APIRouter:
-    """`/v1/archive`, but for its cleanup."""
+    """`/v1/archive`, except its cleanup."""
     api = APIRouter(tags=["archive"])
     write, consistency = partial(Accepted.written, service), Consistency(service)
     lifecycle = service.settings.lifecycle
@@ -133,9 +133,9 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive", status_code=202)
     async def add(chosen: ArchiveRequest, wait: Wait) -> Archiving:
-        """Archive memories of the user's, pinned ones too: no search finds them but the archive's own.
+        """Archive memories of the user, pinned ones too: only the archive's own search finds them then.
 
-        Where one of them is not there, none is archived.
+        If one of them does not exist, none is archived.
         """
         found = {(await service.one(chosen.user_id, memory_id)).id for memory_id in chosen.ids}
         at = await now()
@@ -147,7 +147,7 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive/deprecated", status_code=202)
     async def add_deprecated(whose: OfUser, wait: Wait) -> Archiving:
-        """Archive all of the user's deprecated memories, but for pinned ones and what is accessed meanwhile."""
+        """Archive all of the user's deprecated memories, except pinned ones and those accessed meanwhile."""
         at = await now()
         return await write_all(
             whose.user_id,
@@ -161,7 +161,7 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive/search")
     async def search(question: ArchiveQuestion, at_least: AtLeast) -> FoundArchived:
-        """The user's archived memories that answer the query, most relevant first; it counts as no access."""
+        """The user's archived memories that answer the query, most relevant first; this is not counted as access."""
         await consistency.reached(question.user_id, at_least)
         top_k = question.top_k or service.settings.long_term.top_k
         return FoundArchived(
@@ -170,13 +170,13 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive/{memory_id}/restore", status_code=202)
     async def restore(memory_id: uuid.UUID, whose: OfUser, wait: Wait) -> Accepted:
-        """Take a memory back out of the archive, as one that is accessed now."""
+        """Restore a memory from the archive, as if it were accessed now."""
         found = await service.archived(whose.user_id, memory_id)
         return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found), wait)
 
     @api.delete("/v1/archive/{memory_id:uuid}", status_code=202)
     async def remove(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
-        """Remove a memory from the archive for good. The audit trail keeps that it was there, and no word of it."""
+        """Remove a memory from the archive permanently. The audit trail keeps that it existed, none of its text."""
         found = await service.archived(user_id, memory_id)
         return await write(command(Remove, user_id, timestamp=await now(), memory_id=found), wait)
 

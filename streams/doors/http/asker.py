@@ -1,4 +1,4 @@
-"""Who asks, for the routes that record it: the guard leaves the principal with the request."""
+"""The principal of a request: the guard attaches it to the request, for the routes that record it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _KEY: Final = "siltstone.principal"
 
 
 def with_asker(scope: Any, principal: Principal) -> Any:
-    """The ASGI scope of a request that this principal makes."""
+    """The ASGI scope with this principal attached."""
     return {**scope, "state": {**scope.get("state", {}), _KEY: principal}}
 
 
 def asker(connection: HTTPConnection) -> Principal | None:
-    """None where no tokens are asked for, and where anybody may ask."""
+    """The request's principal; None if the worker requires no tokens, or the route is open to everyone."""
     found = connection.scope.get("state", {}).get(_KEY)
     assert found is None or isinstance(found, Principal)
     return found

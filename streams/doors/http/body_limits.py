@@ -1,7 +1,7 @@
-"""What a request brings: how it is written, how large it is, and how long it may take to come.
+"""Limits of a request body: its content type, its size, and the time it may take to arrive.
 
-JSON alone changes something: a page of another site can send forms and texts to anybody, but no JSON without being
-asked for leave first. That holds without a body as well. Where the app reads on, it gets no more than these limits.
+Only JSON may change something, even without a body: a page of another site can send forms and texts to any server,
+but JSON only if the server permits it first. Size and time are limited while the app reads the body.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from streams.doors.http.policies import policies_of
 from streams.doors.http.refusals import refused
 
 MAX_BODY_BYTES: Final = 8 << 20
-#: From when the app begins to read it.
+#: From the time when the app begins to read the body.
 BODY_SECONDS: Final = 30.0
-#: What may come as a form: pages of the dashboard, which have forms of their own.
+#: Paths that accept forms: the dashboard's pages contain some.
 FORMS: Final = ("/ui/",)
 _FORM: Final = b"application/x-www-form-urlencoded"
 _CLOSE: Final = (b"connection", b"close")
@@ -52,7 +52,7 @@ class Bodies:
 
 
 def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
-    """The request with this body in place of its own, which has been read."""
+    """The request with `content` in place of its own body, which has been read."""
     headers = [
         (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
     ]
@@ -67,7 +67,7 @@ def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Re
 
 
 class _Body:
-    """One request's. `is_read`: whether all of it has come, and been taken."""
+    """The body of one request. `is_read`: whether the app has received all of it."""
 
     def __init__(self, scope: Scope, receive: Receive, most: int, seconds: float) -> None:
         self._receive, self._most, self._seconds = receive, most, seconds
@@ -78,21 +78,21 @@ class _Body:
         self.is_read = self._length in (None, b"0") and b"transfer-encoding" not in headers
 
     def refuse(self) -> None:
-        """What can be refused before it is read. Raises `HTTPException`."""
+        """Check what the headers tell, before the body is read. Raises `HTTPException`."""
         if self._length is not None and len(self._length) < 20 and int(self._length) > self._most:
             raise self._too_large()
         has_body = not self.is_read
         if self._method not in ("POST", "PATCH") and not (self._method == "PUT" and has_body):
             return
         if not any(policies_of(self._method, self._path)):
-            return  # 404 or 405, however it is written
+            return  # it gets 404 or 405, regardless of its content type
         kind = self._type.partition(b";")[0].strip().lower()
         if kind == b"application/json" or (kind == _FORM and self._path.startswith(FORMS)):
             return
         raise HTTPException(415, "Content-Type: send application/json, also where there is no body")
 
     async def receive(self) -> Message:
-        """As ASGI has it. Raises `HTTPException`."""
+        """ASGI's `receive`, within the limits. Raises `HTTPException`."""
         if self.is_read:
             return await self._receive()
         now = asyncio.get_running_loop().time()

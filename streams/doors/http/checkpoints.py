@@ -1,4 +1,4 @@
-"""`/v1/checkpoints`: one of a partition, asked for and looked at; other workers' are forwarded to them."""
+"""`/v1/checkpoints`: request a partition's checkpoint and see its state. The partition's owner answers."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class CheckpointResponse(BaseModel):
 
 
 def checkpoint_routes(service: MemoryService) -> APIRouter:
-    """Begin, and look."""
+    """`/v1/checkpoints`."""
     api = APIRouter(tags=["operations"])
     settings, asked = service.settings, service.checkpoints
 
     @api.get("/v1/checkpoints")
     async def checkpoints() -> CheckpointsResponse:
-        """Where they lie, and of which partitions this worker makes them."""
+        """The store, and the partitions of which this worker makes checkpoints."""
         return CheckpointsResponse(
             store=shown_store(settings.checkpoints.url),
             partitions=settings.kafka.partitions,
@@ -53,7 +53,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
         responses={**because(404, "No such partition"), **because(409, "No checkpoints are made")},
     )
     async def begin(partition: Partition) -> CheckpointResponse:
-        """Make one now. Whether it is there says `GET` of the same address."""
+        """Begin a checkpoint now. `GET` of the same address shows whether it is complete."""
         _require(partition)
         try:
             asked.begin(partition)
@@ -66,7 +66,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
         responses=because(404, "No such partition, or no checkpoint was requested"),
     )
     async def state(partition: Partition) -> CheckpointResponse:
-        """Whether the one that was asked for last is there, and what became of it."""
+        """The state and result of the checkpoint that was requested last."""
         _require(partition)
         try:
             return _shown(asked, partition)

@@ -1,4 +1,4 @@
-"""Cleanup, looked at and told to begin."""
+"""Routes that preview and start a cleanup."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def cleanup_routes(service: MemoryService) -> APIRouter:
         user_id: Id | None = None,
         limit: Annotated[int, Query(ge=0, le=1000, description="how many candidates to name")] = 50,
     ) -> CleanupResponse:
-        """What cleanup would do now and why, whether it is enabled or not; nothing is done by asking."""
+        """Preview what a cleanup would do now and why, whether it is enabled or not; this changes nothing."""
         if user_id is not None:
             service.partition_here(user_id)
         async with asyncio.timeout(WAIT_SECONDS):

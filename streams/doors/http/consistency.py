@@ -1,7 +1,7 @@
-"""Reading what one has written: `wait=applied` on writes, `at_least` on reads.
+"""Read your own writes: `wait=applied` on writes, `at_least` on reads.
 
-A write is answered with a consistency token. A read that is given it is answered when what was written can be
-read, whichever worker is asked: the owner of the user waits.
+A write returns a consistency token. A read with that token is answered once the write can be read. Any worker takes
+the read; the user's owner waits.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from schemas.ids import Id
 from schemas.places import Place
 from streams.service import MemoryService
 
-#: Longer than anybody would hold a connection for one answer.
+#: Seconds: longer than a client would hold a connection for one response.
 LONGEST_WAIT: Final = 60.0
-#: A request waits for no more writes than these.
+#: The most tokens that one request may name.
 MOST_TOKENS: Final = 64
 HEADER: Final = "Siltstone-At-Least"
 
@@ -26,7 +26,7 @@ Timeout = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="seconds to 
 
 
 def waits_of(request: Request) -> float:
-    """For how many seconds a request may wait for what was written, beside what it takes otherwise."""
+    """The seconds that a request may wait for writes, in addition to its usual duration."""
     return float(getattr(request.state, "waits", 0.0))
 
 
@@ -43,7 +43,7 @@ def _wait(
     return timeout
 
 
-#: For how many seconds a write waits until its effect can be read; None: it does not.
+#: The seconds that a write waits until its effect can be read; None: it does not wait.
 Wait = Annotated[float | None, Depends(_wait)]
 
 
@@ -68,18 +68,18 @@ def _at_least(
     return _AtLeast(tuple(map(Place.of_token, given)), timeout)
 
 
-#: What is to be readable before a read is answered.
+#: The writes that must be readable before a read is answered.
 AtLeast = Annotated[_AtLeast, Depends(_at_least)]
 
 
 class Reached(BaseModel):
-    """What the tokens stand for can be read."""
+    """The writes of the tokens can be read."""
 
     applied: Literal[True] = True
 
 
 class Consistency:
-    """Has reads of one worker wait.
+    """Makes the reads of one worker wait for writes.
 
     @api.get("/v1/memories", dependencies=consistency.reads)
     """
@@ -93,7 +93,7 @@ class Consistency:
         self.reads = [Depends(of_user)]
 
     async def reached(self, user_id: str, asked: AtLeast) -> None:
-        """For a read whose user is in its body."""
+        """Wait for these writes, for a read that names its user in the body."""
         await self._service.has_reached(asked.places, asked.seconds, user_id)
 
 
@@ -103,9 +103,9 @@ def consistency_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/applied")
     async def applied(asked: AtLeast) -> Reached:
-        """Wait until what the tokens stand for can be read: 200, or 503 with `Retry-After` where it takes longer.
+        """Wait until the writes of the tokens can be read: 200, or 503 with `Retry-After` if it takes longer.
 
-        They are to be of one partition, so of one user's records, for instance.
+        All tokens must be of one partition, for instance of one user's records.
         """
         if not asked.places:
             raise ConsistencyTokenError("at_least: give a consistency token")

@@ -1,4 +1,4 @@
-"""What became of a session's exchanges, and why, as the API tells it."""
+"""The decisions on a session's exchanges and the reasons, as the API shows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tables.windows.sessions import Session
 
 
 class ShownParts(BaseModel):
-    """The parts of a score, in thousandths, but for the rating, `value`."""
+    """The parts of a score, in thousandths, except the rating, `value`."""
 
     reason: str = Field(
         description="forced, high_score, low_score, judged_important, judged_unimportant, unrated, unread, all, "
@@ -87,7 +87,7 @@ class DecisionsResponse(BaseModel):
 
 
 async def decisions_of(service: MemoryService, user_id: str, session_id: str, limit: int | None) -> DecisionsResponse:
-    """The exchanges that the worker holds of a session of its own, oldest first; the expired ones as well."""
+    """The decisions on the exchanges of a session that this worker owns, oldest first, including expired ones."""
     memory = service.settings.memory
     session = service.session(user_id, session_id)
     if session == Session(user_id, session_id):

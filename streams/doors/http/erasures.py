@@ -1,4 +1,4 @@
-"""Receipts: what was forgotten of a user, and what this worker still holds."""
+"""Erasure receipts: the forget commands of a user, and the data that this worker still holds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ForgetCommand(BaseModel):
 
 
 class CheckpointsLeft(BaseModel):
-    """Copies of the partition in object storage, which older bytes leave within `checkpoints.erase_within`."""
+    """Copies of the partition in object storage; erased bytes leave them within `checkpoints.erase_within`."""
 
     store: str = Field(description="`checkpoints.url`, of a folder its name alone")
     until: str = Field(description="up to then they may hold it; it moves on while bytes of the catalog may")
@@ -41,7 +41,7 @@ class CheckpointsLeft(BaseModel):
 
 
 class Receipt(BaseModel):
-    """Counts by place. After a `forget_user` all of `left` is 0, but for what was said since."""
+    """Counts by place. After a `forget_user` all of `left` is 0, except for later messages."""
 
     user_id: str
     worker: str
@@ -59,7 +59,7 @@ def erasure_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/erasures", dependencies=Consistency(service).reads)
     async def receipt(user_id: Id) -> Receipt:
-        """What was forgotten of the user, when, and what this worker still holds of them, by table and file."""
+        """The user's forget commands with times, and the data that this worker still holds, by table and file."""
         found = await service.ask(user_id, Shard.erasure, user_id)
         partition = service.partition_here(user_id)
         windows = service.windows

@@ -1,4 +1,4 @@
-"""Why the API refuses, as one line: from the JSON that it refuses with."""
+"""The reason of an API refusal as one line, from its JSON body."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SHOWN_CHARS = 200
 
 
 def detail_of(content: bytes) -> str:
-    """The API's own text; what is no refusal of the API is shown from its beginning.
+    """The API's own text; of any other response, the first `SHOWN_CHARS` characters.
 
     >>> detail_of(b'{"detail": "top_k: too small"}')
     'top_k: too small'

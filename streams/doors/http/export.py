@@ -1,4 +1,4 @@
-"""What is held of a user, to be taken along."""
+"""The export of a user's data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def export_routes(service: MemoryService) -> APIRouter:
     async def export(user_id: Id) -> StreamingResponse:
         """The user's memories and the messages of its windows, an object a line: `siltstone import jsonl` reads it.
 
-        It counts as no access. Vectors, histories, numbers of accesses and daily summaries are not in it.
+        This does not count as an access. Vectors, histories, access counts and daily summaries are not included.
         """
         return StreamingResponse(iter(await exported(service, user_id)), media_type="application/x-ndjson")
 

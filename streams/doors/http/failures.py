@@ -48,12 +48,12 @@ from streams.doors.http.wording import complaints
 log = logging.getLogger(__name__)
 
 BUSY = "the worker is busy or its broker does not answer; ask again"
-#: What a broker, or the way to it, says that may be otherwise in a moment, beside what Kafka calls retriable.
+#: Errors of a broker, or of the connection to it, that may pass, beside those that Kafka calls retriable.
 _PASSING = (KafkaConnectionError, KafkaTimeoutError, ProducerClosed, UnknownError)
 
 
 def answer_failures(api: FastAPI) -> None:
-    """Answer every exception, also those of middleware that was added before. `ShardNotHere` is for forwarding."""
+    """Answer every exception, including those of middleware added before. Forwarding handles `ShardNotHere`."""
     for kind in (SiltstoneError, TimeoutError, KafkaError):
         api.exception_handler(kind)(_answered)
     api.exception_handler(HTTPException)(_declined)
@@ -66,7 +66,7 @@ async def _answered(_: Request, exc: Exception) -> Response:
 
 
 async def _declined(request: Request, exc: Exception) -> Response:
-    """Starlette says of a method that is wrong which ones one route has; the address may have others'."""
+    """Starlette's `Allow` of a 405 lists the methods of one route; the address may have several routes."""
     assert isinstance(exc, HTTPException)
     allowed = methods_of(request.scope["path"]) if exc.status_code == 405 else ""
     headers = {"Allow": allowed} if allowed else dict(exc.headers or {})
@@ -81,8 +81,8 @@ async def _invalid(_: Request, exc: Exception) -> Response:
 def answer_to(exc: Exception) -> JSONResponse:
     """The answer to an exception.
 
-    401 and 403: the token does not allow the request. 404: there is no such thing. 413: too large for the broker.
-    422: not a consistency token of ours. 503: a failure that passes. 500: an operator must repair something first.
+    401 and 403: the token does not allow the request. 404: not found. 413: too large for the broker. 422: not a
+    consistency token of ours. 503: a temporary failure. 500: an operator must repair something first.
     """
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():
@@ -105,7 +105,7 @@ def answer_to(exc: Exception) -> JSONResponse:
             return later(BUSY)
         case KafkaError():
             return refused(500, f"the broker refuses it: {type(exc).__name__}")
-        case DataDirError() | SummaryFilesError() | JournalError():  # their texts have paths of the machine
+        case DataDirError() | SummaryFilesError() | JournalError():  # their texts contain local paths
             log.error("a request could not be answered: %s", exc)
             return refused(500, f"{type(exc).__name__}: the worker's log says more")
         case SiltstoneError():

@@ -1,4 +1,4 @@
-"""What one source had a part in is forgotten, one event a memory: replays leave each of them forgotten."""
+"""Forget everything that one source contributed to, with one event for each memory, so that replays forget it too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams.service import MemoryService
 
 
 class ForgottenSource(Written):
-    """What was asked for, and of how many. A memory of several sources goes with each of them."""
+    """The request, and how much it forgets. A memory of several sources is forgotten with any of them."""
 
     user_id: str
     source: str
@@ -26,7 +26,7 @@ class ForgottenSource(Written):
 
 
 async def forget_source(service: MemoryService, user_id: str, source: str, wait: float | None) -> ForgottenSource:
-    """Raises `MemoryNotFound` where the user has nothing of the source."""
+    """Write the forget events. Raises `MemoryNotFound` if the user has nothing of the source."""
     found = await service.of_source(user_id, source)
     ids: list[uuid.UUID] = [*dict.fromkeys((*found.memories, *found.exchanges, *found.notes))]
     if not ids:

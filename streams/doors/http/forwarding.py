@@ -1,4 +1,4 @@
-"""A request about a user of another worker is answered by that worker.
+"""Forwarding: the worker that owns the user's partition answers a request.
 
 The owner of a partition is known from the consumer group itself: each member's address comes with the assignment.
 While a partition moves, no worker can answer: 503, with `Retry-After`. A forwarded request is not forwarded again.
@@ -26,31 +26,31 @@ from streams.memory.read_your_writes import MOST_WAITING
 log = logging.getLogger(__name__)
 
 FORWARDED: Final = "x-siltstone-forwarded"
-#: What is asked again sees how far it is, and may be back sooner than it looked: seconds.
+#: Seconds: a retry gets a newer estimate, and the partition may be back earlier than estimated.
 LONGEST_RETRY: Final = 60
 #: Longer than the owner itself waits for its shards.
 WAIT_SECONDS: Final = 15.0
-#: How long a request for all workers' numbers waits for one of them.
+#: Seconds that a request for all workers' numbers waits for one worker.
 ASKED_SECONDS: Final = 2.0
-#: To one worker: more than may wait there, see `read_your_writes.py`.
+#: Connections to one worker: more than the requests that may wait there, see `read_your_writes.py`.
 CONNECTIONS: Final = httpx.Limits(max_connections=2 * MOST_WAITING, max_keepalive_connections=20)
-#: What goes back with an answer.
+#: Response headers that are passed on to the caller.
 _KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")
 _OF_THE_ASKER: Final = ("authorization", "cookie")
-#: Of one connection, not of the request that it carries.
+#: Headers of one connection, not of the request that it carries.
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 
 
-#: Of the page that asks, at the worker's address that was asked; that worker has looked at it.
+#: Headers about the page that sent the request. The worker that received it has checked them with its own address.
 _OF_THE_PAGE: Final = frozenset({"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"})
 
 
 class Forwarding:
     """Sends requests to the owners of partitions. `owner` gives the base URL of a partition's worker, if known.
 
-    `reserved` is a place among those who wait: a request that waits at another worker has one here as well.
+    `reserved` takes a place among the waiting requests: a request that waits at another worker needs one here too.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Forwarding:
         self._made: dict[str, httpx.AsyncClient] = {}
 
     def _http(self, url: str) -> httpx.AsyncClient:
-        """With connections of each worker's own: those who wait at one take none from the others.
+        """The client for one worker. Each has its own connections: requests that wait at one do not block the others.
 
-        The machine's certificates are read for the first request alone, and a lone worker forwards none.
+        The machine's certificates are read at the first forwarded request; a lone worker never reads them.
         """
         if url not in self._made:
             if self._certificates is None:
@@ -82,7 +82,7 @@ class Forwarding:
             await made.aclose()
 
     async def to_owner(self, request: Request, moved: Exception) -> Response:
-        """The owner's answer; 503 where there is no other owner, or it does not answer."""
+        """The owner's answer; 503 if no other owner is known, or it does not answer."""
         assert isinstance(moved, ShardNotHere)
         url = self._owner(moved.partition)
         if url is None or url == self._own_url() or FORWARDED in request.headers:
@@ -107,9 +107,9 @@ class Forwarding:
         return JSONResponse({"detail": str(missing)}, 404)
 
     async def asked(self, request: Request) -> list[httpx.Response]:
-        """Each other worker's answer to the same request; none where another worker has asked already.
+        """Each other worker's answer to the same request; empty if another worker has forwarded it.
 
-        Raises `NotReady` where one does not answer, or it is not known who owns a partition.
+        Raises `NotReady` if one does not answer, or the owner of a partition is unknown.
         """
         if FORWARDED in request.headers:
             return []
@@ -119,7 +119,7 @@ class Forwarding:
         return [await self._sent(request, url) for url in self.others()]
 
     async def _sent(self, request: Request, url: str) -> httpx.Response:
-        """The answer of the worker there. Raises `NotReady` where there is none."""
+        """The answer of the worker at `url`. Raises `NotReady` if there is none."""
         headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP | _OF_THE_PAGE}
         try:
             with self._reserved() if waits_of(request) else nullcontext():
@@ -133,12 +133,12 @@ class Forwarding:
                 )
         except httpx.HTTPError as exc:
             raise NotReady(f"its worker at {url} does not answer; ask again") from exc
-        if answer.status_code == 401:  # this worker knows the token: the other one has not read of it yet
+        if answer.status_code == 401:  # this worker knows the token; the other one has not read it yet
             raise NotReady(f"its worker at {url} does not know the token yet; ask again")
         return answer
 
     def others(self) -> list[str]:
-        """Where the group's other workers serve, as it was told last."""
+        """The URLs of the group's other workers, as of the last assignment."""
         found = {self._owner(partition) for partition in range(self._partitions)}
         return sorted(url for url in found if url is not None and url != self._own_url())
 
@@ -156,7 +156,7 @@ class Forwarding:
 
 
 def _target(url: str, request: Request) -> bytes:
-    """Path and query as they came, behind the path of the URL. Decoding and encoding would change ids with `%`."""
+    """The URL's path, then path and query as received. Decoding and encoding would change ids with `%`."""
     query: bytes = request.scope["query_string"]
     path: bytes = httpx.URL(url).raw_path.rstrip(b"/") + request.scope["raw_path"]
     return path + b"?" + query if query else path
@@ -168,10 +168,10 @@ def _passed_on(answer: httpx.Response) -> Response:
 
 
 def later(detail: str, seconds: float = 1.0) -> JSONResponse:
-    """503: no worker can answer now. The client may ask again after `seconds`, at most a minute: much may change."""
+    """503: no worker can answer now. The client may retry after `seconds`, at most a minute."""
     return refused(503, detail, {"Retry-After": retry_after(seconds)})
 
 
 def retry_after(seconds: float) -> str:
-    """The header's value."""
+    """The value of `Retry-After`."""
     return str(min(LONGEST_RETRY, max(1, ceil(seconds))))

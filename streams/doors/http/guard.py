@@ -28,7 +28,7 @@ UNNAMED: Final = "user_id: name the user, one of the token's"
 
 
 class _Unreadable(Exception):
-    """The request does not say in a readable way whom it is about. It is answered with `status` and `headers`."""
+    """A request that the guard cannot interpret. It is answered with `status` and `headers`."""
 
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         self.status, self.headers = status, headers
@@ -36,7 +36,7 @@ class _Unreadable(Exception):
 
 
 class Guard:
-    """ASGI middleware. `open_probes`: whether it lets `/healthz`, `/readyz` and `/metrics` be asked by anybody."""
+    """ASGI middleware. `open_probes`: whether `/healthz`, `/readyz` and `/metrics` need no token."""
 
     def __init__(self, app: ASGIApp, admission: Admission, open_probes: bool) -> None:
         self._app, self._admission, self._open_probes = app, admission, open_probes
@@ -76,7 +76,7 @@ class Guard:
 
 
 async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
-    """The request as it goes on. Raises `AccessDenied`, and `_Unreadable`."""
+    """The request to pass on. Raises `AccessDenied` and `_Unreadable`."""
     if policy.about in (About.PROBE, About.ANYBODY):
         return scope, receive
     if policy.about is About.SCOPED:
@@ -133,7 +133,7 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _parsed(content: bytes) -> Any:
-    """Read here and rewritten: what the route reads cannot name another user than what was looked at."""
+    """Parse the body. It is then rewritten, so that the route reads exactly the users that were checked."""
     try:
         return read_json(content)
     except orjson.JSONDecodeError as exc:

@@ -1,4 +1,4 @@
-"""How long the head of a request may take to come: uvicorn has no limit once its first byte is there."""
+"""The time limit for a request's head: uvicorn has none once the first byte has arrived."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ HEAD_SECONDS: Final = 15.0
 
 
 class PatientForHeads(H11Protocol):
-    """Closes a connection on which a request has begun and not said in time what it asks for.
+    """Closes a connection on which the head of a request does not arrive in time.
 
-    Between requests uvicorn's own time-out holds; of bodies, `Bodies`.
+    Between requests uvicorn's own time-out applies; for bodies, that of `Bodies`.
     """
 
     _closing: asyncio.TimerHandle | None = None
@@ -22,7 +22,7 @@ class PatientForHeads(H11Protocol):
     def __init__(self, *given: Any, head_seconds: float = HEAD_SECONDS, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head_seconds = head_seconds
-        #: uvicorn's option for it would take the handlers of a logger of the whole process.
+        #: uvicorn's option for this would remove the handlers of a logger of the whole process.
         self.access_log = False
 
     def connection_made(self, transport: Any) -> None:

@@ -1,15 +1,15 @@
 """Check a request's `Host` and the site of the page that sent it, so that no other site's page can ask a worker.
 
-Any web page can have its reader's browser send requests to loopback. By a host name of its own that leads there (DNS
-rebinding), the page can read the answers as well. Hence `Host` must be a name of this worker, and the page that the
+Any web page can make its reader's browser send requests to loopback. If the page's own host name resolves to loopback
+(DNS rebinding), it can read the answers as well. Hence `Host` must be a name of this worker, and the page that the
 browser names (`Origin`, `Sec-Fetch-Site`) must be one of ours. Programs other than browsers name no page.
 
-Where tokens are asked for, a proxy may stand before the worker: any `Host` will do unless `http.allowed_hosts` has
+If tokens are required, a proxy may stand before the worker: any `Host` will do unless `http.allowed_hosts` names
 some. A request with a token in `Authorization` may then come from any page. All other requests, for instance with a
 cookie or to log in, must still come from a page of ours.
 
-A new route needs nothing here: pages of ours may request it, other sites' pages may not. A page that shows nothing by
-itself, so that links of other sites may lead to it, stands in `ENTRANCES`.
+A new route needs nothing here: pages of ours may request it, other sites' pages may not. Pages that show no data, so
+that other sites may link to them, are listed in `ENTRANCES`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _OUR_SITES: Final = frozenset({b"same-origin", b"none"})
 
 
 def names_of(http: HttpSettings, tokens: bool) -> frozenset[str]:
-    """By which a worker is asked for, without ports. None: by any name; then a token proves who asks."""
+    """The host names of a worker, without ports. Empty: any name will do, because requests carry a token."""
     if tokens and not http.allowed_hosts:
         return frozenset()
     return LOOPBACK | frozenset(map(str.lower, (*http.own_names, *http.allowed_hosts)))
 
 
 class Hosts:
-    """ASGI middleware. `tokens`: whether the worker asks for them."""
+    """ASGI middleware. `tokens`: whether the worker requires them."""
 
     def __init__(self, app: ASGIApp, http: HttpSettings, tokens: bool) -> None:
         self._app, self._tokens = app, tokens
@@ -65,7 +65,7 @@ class Hosts:
         return len(hosts) == 1 and _name(hosts[0]) in self._names
 
     def _foreign(self, scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
-        """Browsers that send `Sec-Fetch-Site` let no page set it; others send `Origin` with what changes things."""
+        """True for foreign pages, which cannot set `Sec-Fetch-Site`; older browsers send `Origin` with writes."""
         sites, origins = headers.get(b"sec-fetch-site", []), headers.get(b"origin", [])
         if any(self._is_allowed(origin) for origin in origins):
             return len(origins) > 1
@@ -89,7 +89,7 @@ def _enters(scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
 
 
 def _site(origin: bytes) -> str:
-    """Host and port of a page; empty where it is none.
+    """Host and port of a page; empty if the origin is no page.
 
     >>> _site(b"https://Here:8000"), _site(b"null"), _site(b"http://[")
     ('here:8000', '', '')
@@ -105,7 +105,7 @@ def _text(value: bytes) -> str:
 
 
 def _name(host: bytes) -> str:
-    """Of a host with or without a port; empty where it is none.
+    """The name in a host with or without a port; empty if it is no host.
 
     >>> _name(b"[::1]:8000"), _name(b"LocalHost"), _name(b"a.example:b")
     ('::1', 'localhost', '')

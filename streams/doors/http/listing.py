@@ -35,12 +35,12 @@ def _states(
     return wanted_states(state=state, include_all=include_all or all_states, include_cold=include_cold or cold)
 
 
-#: As a search has them: active by default. camelCase spellings are taken as well.
+#: The states to list, as in a search: active by default. camelCase spellings are accepted as well.
 States = Annotated[frozenset[State], Depends(_states)]
 
 
 def conditions_of(filters: list[str]) -> Sequence[Filter]:
-    """What the filters say; 422 where one says nothing."""
+    """The parsed filters; 422 if one cannot be parsed."""
     try:
         return Filter.all_of(filters)
     except ValueError as exc:
@@ -49,7 +49,7 @@ def conditions_of(filters: list[str]) -> Sequence[Filter]:
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """A page: of whose memories, which, in which states as of `now` (epoch ms), how many, behind which one."""
+    """A request for a page: user, filters, page size, the memory before it, and states as of `now` (epoch ms)."""
 
     user_id: str
     conditions: Sequence[Filter]
@@ -61,7 +61,7 @@ class PageQuery:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some of the memories that were found, of how many, and what the next page is behind; None at the end."""
+    """A page, the number of all memories found, and the id after which the next page begins; None at the end."""
 
     memories: Sequence[T]
     total: int
@@ -69,7 +69,7 @@ class Page(Generic[T]):
 
 
 def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettings) -> Page[Memory]:
-    """Oldest first. For the shard's thread: a user has thousands, and an answer a page."""
+    """A page of memories, oldest first. Runs on the shard's thread: a user has thousands, and a page has few."""
     found = [
         memory
         for memory in matching(cancellable(shard.memories_of(wanted.user_id)), wanted.conditions)
@@ -80,7 +80,7 @@ def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettin
 
 
 def page_of_archive(shard: Shard, wanted: PageQuery) -> Page[Archived]:
-    """Oldest first, in every state. For the shard's thread as well."""
+    """A page of the archive, oldest first, in every state. Runs on the shard's thread as well."""
     found = [
         one
         for one in cancellable(shard.archive_of(wanted.user_id))

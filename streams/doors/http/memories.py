@@ -1,6 +1,6 @@
-"""Long-term memories one by one: read, listed with filters, edited, pinned, forgotten, and their history.
+"""Routes of long-term memories: read, list with filters, edit, pin and forget them, and show their history.
 
-Writes are events in the log, like everybody's.
+Writes are events in the log.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class MemoriesResponse(MayBePartial):
 
 
 class OneMemory(ShownMemory, MayBePartial):
-    """A memory, and whether something may have become of it that is not back yet."""
+    """A memory, and whether changes to it may not be recovered yet."""
 
 
 class MemoryChange(BaseModel):
-    """What a memory is to be from now on. What is not given stays."""
+    """New values of a memory. Omitted fields stay as they are."""
 
     user_id: Id
     text: Annotated[Content, Field(min_length=1)] | None = None
@@ -69,7 +69,7 @@ class HistoryResponse(BaseModel):
 
 
 async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
-    """What was done to a memory, which may be in the archive."""
+    """The history of a memory, which may be in the archive."""
     made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
     done = await service.ask(found.user_id, Shard.history, found.user_id, found.id)
     past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
@@ -92,8 +92,8 @@ def memory_routes(service: MemoryService) -> APIRouter:
     ) -> MemoriesResponse:
         """The user's memories, oldest first: the active ones, unless `state`, `include_all` or `include_cold` is set.
 
-        Being listed counts as no access. With `partial=allow`, while the user's partition comes back to its worker,
-        those are listed that are there already.
+        Listing does not count as an access. With `partial=allow`, while the user's partition is being recovered, the
+        memories that are already there are listed.
         """
         wanted = PageQuery(user_id, conditions_of(filters), limit, after, states, service.clock.now())
         page, behind = await service.ask_partly(
@@ -104,10 +104,10 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/memories/{memory_id}", dependencies=reads)
     async def memory(memory_id: uuid.UUID, user_id: Id, allowed: Partial, touch: bool = True) -> OneMemory:
-        """One memory; that counts as an access, unless `touch` is false. It is shown as it was before.
+        """One memory, as it was before this request, which counts as an access unless `touch` is false.
 
-        A near-copy's id shows the memory that it went into. With `partial=allow`, while the user's partition comes
-        back to its worker, it is shown where it is there already; where it is not, 503 says so.
+        A near-copy's id returns the memory that it was merged into. With `partial=allow`, while the user's partition
+        is being recovered, a memory that is already there is returned; for any other, the response is 503.
         """
         found, behind = await service.one_partly(allowed, user_id, memory_id)
         if touch:
@@ -116,7 +116,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
     async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait, asker: Asker) -> Accepted:
-        """Edit text or metadata; another text is embedded again. `history` keeps what was there before."""
+        """Edit text or metadata; a new text is embedded again. `history` keeps the old values."""
         found = await service.one(change.user_id, memory_id)
         if change.metadata is not None and outgrows(found.meta, change.metadata):
             raise HTTPException(
@@ -128,7 +128,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
-        """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
+        """The history of a memory since its creation, with its changes of state; archived memories have one too."""
         archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
         return await history_of(service, archived or await service.one(user_id, memory_id))
 
@@ -151,7 +151,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
     async def forget_all(user_id: Id, wait: Wait, source: Source | None = None) -> Accepted | ForgottenSource:
         """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows.
 
-        With `source`, what that source had a part in, and no more: memories, archived ones, exchanges of windows and
+        With `source`, only what that source contributed to: memories, archived ones, exchanges of windows and
         short-term memories. Daily summaries stay.
         """
         if source is None:
@@ -160,13 +160,13 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.put("/v1/memories/{memory_id}/pin", status_code=202)
     async def pin(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
-        """Pin a memory of the user's: it does not decay."""
+        """Pin a memory of the user: it does not decay."""
         found = await service.one(user_id, memory_id)
         return await write(command(Pin, user_id, memory_id=found.id), wait)
 
     @api.delete("/v1/memories/{memory_id}/pin", status_code=202)
     async def unpin(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
-        """Let it decay again."""
+        """Unpin a memory: it decays again."""
         found = await service.one(user_id, memory_id)
         return await write(command(Unpin, user_id, memory_id=found.id), wait)
 

@@ -1,4 +1,4 @@
-"""Chat messages as the API takes them: one, or a list."""
+"""Chat messages as the API accepts them: one, or a list."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from streams.doors.http.wording import at_most, complaints
 from streams.service import MemoryService
 
 MOST_MESSAGES: Final = 1000
-"""Of a list."""
+"""In one list."""
 
 
 class NewMessage(ChatMessage):
-    """A chat message whose time is now where it names none.
+    """A chat message; without a time of its own, it is from now.
 
-    Its unknown fields are judged together: a complaint about one would have its name, which was sent, in it.
+    Unknown fields are validated together: an error about a single one would repeat its name from the request.
     """
 
     __pydantic_extra__: dict[str, Any]
@@ -58,7 +58,7 @@ def _how_many(given: Any) -> str:
 
 
 def _each_for_itself(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
-    """The message, or what is wrong with it: one does not take the others along."""
+    """Return the message, or the text of its error: a bad message does not fail the others."""
     try:
         return read(given)
     except ValidationError as exc:
@@ -84,10 +84,10 @@ async def add_messages(
     wait: float | None,
     sources: Sequence[str] = (),
 ) -> Accepted | AcceptedMessages:
-    """Produce them in their order. `wait`: seconds, at the most, until they are in their windows; None: at once.
+    """Produce messages in their order. `wait`: most seconds to wait until they are in their windows; None: no wait.
 
-    In place of a message that cannot be read a list has what is wrong with it. `sources` are recorded with each, and
-    nothing that a message says of its own.
+    A string in the list is the error of a message that could not be read. `sources` are recorded with each message;
+    sources that a message itself names are dropped.
     """
     one = isinstance(given, NewMessage)
     taken, not_taken = _sorted_out([given] if isinstance(given, NewMessage) else given, sources)
@@ -132,14 +132,14 @@ def _sorted_out(given: Sequence[NewMessage | str], sources: Sequence[str]) -> tu
 
 
 def _own_id(message: NewMessage) -> str:
-    """Where it says when it was said, that of its content, as by Kafka: posted again, it is there once."""
+    """With a timestamp, the id of its content, as for records from Kafka, so a repeat adds nothing; else random."""
     return content_id(message) if "timestamp" in message.model_fields_set else str(uuid.uuid4())
 
 
 def record_of(message: NewMessage, event_id: str, sources: Sequence[str]) -> bytes:
-    """What goes into the log: with these sources, and none that the message says of its own.
+    """The log record of a message, with these sources and none that the message itself names.
 
-    Raises `ValueError` where its metadata has no room for them.
+    Raises `ValueError` if its metadata has no room for them.
     """
     fields = message.model_dump(mode="json", exclude_none=True)
     fields.pop(SOURCES, None)

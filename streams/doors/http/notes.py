@@ -1,4 +1,4 @@
-"""Short-term memories that a user asked for, as the API takes and shows them."""
+"""Short-term memories that a user asked for, as the API accepts and shows them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tables.windows.session_notes import Note
 
 
 class NewMemory(Remember):
-    """A text to remember: for good, or with `kind: short_term` for a while.
+    """A text to remember: permanently, or with `kind: short_term` for a while.
 
-    An `event_id` of one's own makes it safe to send the request again.
+    A client that sets `event_id` can safely send the request again.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -1,6 +1,6 @@
-"""The API's own pages, out of the wheel `fastapi-offline`: nothing is fetched from anywhere else.
+"""The API's documentation pages, from the wheel `fastapi-offline`: nothing is fetched from anywhere else.
 
-Each page says which scripts it has: a browser runs no others, asks no other host, and shows the page in no frame.
+Each page declares its scripts: a browser runs no others, contacts no other host, and shows the page in no frame.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INLINE_SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def page_routes(api: FastAPI) -> APIRouter:
-    """`/docs`, `/redoc`, and the files that they are made of."""
+    """`/docs`, `/redoc`, and their files."""
     routes = APIRouter(include_in_schema=False)
     title, described, icon = api.title, api.openapi_url or "", f"{_AT}/favicon.png"
 
@@ -38,7 +38,7 @@ def page_routes(api: FastAPI) -> APIRouter:
             swagger_js_url=f"{_AT}/swagger-ui-bundle.js",
             swagger_css_url=f"{_AT}/swagger-ui.css",
             swagger_favicon_url=icon,
-            swagger_ui_parameters={"validatorUrl": None},  # it would be asked whether the description is sound
+            swagger_ui_parameters={"validatorUrl": None},  # else an online service validates the description
         )
         return _within_policy(page)
 
@@ -64,7 +64,7 @@ def page_routes(api: FastAPI) -> APIRouter:
 
 
 def _within_policy(page: HTMLResponse) -> HTMLResponse:
-    """Both pages make style sheets and pictures as they go; ReDoc searches in a worker of its own."""
+    """Add the security policy. Both pages create styles and images at run time; ReDoc searches in a web worker."""
     inline = [
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
         for script in _INLINE_SCRIPT.findall(bytes(page.body).decode())

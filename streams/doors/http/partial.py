@@ -1,4 +1,4 @@
-"""`partial=allow`: an answer from what is there already, which says what is not."""
+"""`partial=allow`: a response from the data recovered so far, which names what is missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Partial = Annotated[bool, Depends(_allowed)]
 
 
 class ShownBehind(BaseModel):
-    """What of a partition is not back yet, and how far it is."""
+    """A part of a partition that is not recovered yet, and its progress."""
 
     partition: int
     part: Part = Field(description="what is not back: its memories, or the short-term windows")
@@ -49,14 +49,14 @@ def _absent(value: Any) -> bool:
 
 
 class Said(TypedDict):
-    """What a partial answer says beside what it holds."""
+    """The fields that a partial response adds."""
 
     partial: bool | None
     behind: list[ShownBehind] | None
 
 
 class MayBePartial(BaseModel):
-    """An answer that may be partial. Without `partial=allow` it says nothing of it: then it is whole."""
+    """A response that may be partial. Without `partial=allow` it lacks these fields and is complete."""
 
     partial: bool | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""The policy of each route: whose memories it is about, and the scope. A route without a policy is not served."""
+"""The policy of each route: the users it is about, and the scope. A route without a policy is not served."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from starlette.routing import compile_path
 
 from schemas.tokens import Scope
 
-#: How a user is named in a request: both spellings that routes take.
+#: The fields that name a user in a request: both spellings that routes accept.
 USER_NAMES: Final = ("user_id", "userId")
 
 
 class About(Enum):
-    """Whom a route is about, and where the guard writes the user if the request names none."""
+    """The users a route is about, and where the guard writes the user if the request names none."""
 
     PUBLIC = "no user: the API's own description"
     PROBE = "the worker: whether it lives, is ready, and its metrics"
@@ -139,7 +139,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "POST /ui/me/forget": Policy(About.PAGE, WRITE),
 }
 
-#: The scope of each MCP tool, with one user's memories. A tool that is not here is shown to no client.
+#: The scope of each MCP tool, for one user's memories. A tool that is not listed is shown to no client.
 TOOLS: Final[dict[str, Scope]] = {
     "remember": WRITE,
     "search_memory": READ,
@@ -159,12 +159,12 @@ _ROUTES: Final = [
 
 
 def policies_of(method: str, path: str) -> Iterator[Policy]:
-    """Those of the routes that the request may go to; it is to satisfy each of them. None where it goes nowhere."""
+    """The policies of all routes that match; the request must satisfy each of them. Empty if no route matches."""
     return (policy for _, policy in _matching(method, path))
 
 
 def route_of(method: str, path: str) -> str | None:
-    """The template of the route that the request goes to: `/v1/memories/{memory_id}`. None where it goes nowhere."""
+    """The template of the first route that matches: `/v1/memories/{memory_id}`. None if no route matches."""
     return next((template for template, _ in _matching(method, path)), None)
 
 
@@ -174,5 +174,5 @@ def _matching(method: str, path: str) -> Iterator[tuple[str, Policy]]:
 
 
 def methods_of(path: str) -> str:
-    """Those of all routes at this address, as `Allow` has them; empty where there is none."""
+    """The methods of all routes at this path, in the form of `Allow`; empty if there are none."""
     return ", ".join(sorted({method for method, pattern, _, _ in _ROUTES if pattern.match(path)}))

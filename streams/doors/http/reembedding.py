@@ -16,7 +16,7 @@ from streams.service import MemoryService
 
 
 class NewModel(BaseModel):
-    """The model that is wanted. Key and URL of a service are those of the worker's settings."""
+    """The new model. The key and URL of a service come from the worker's settings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,7 +45,7 @@ class Abandoned(BaseModel):
 
 
 def reembedding_routes(service: MemoryService) -> APIRouter:
-    """Begin, watch, stop."""
+    """`/v1/reembed`: begin, watch and stop."""
     api = APIRouter(tags=["operations"])
     reembedder = service.reembedder
     before = service.settings.embedding
@@ -75,9 +75,9 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
         },
     )
     async def begin(wanted: NewModel) -> ReembedResponse:
-        """Give every memory of this worker's shards a vector of another model, and change over to it.
+        """Embed every memory of this worker's shards with another model, then switch to it.
 
-        Searches and writes go on with the old model until then. It goes on where it was interrupted.
+        Searches and writes use the old model until then. After an interruption, the same request resumes.
         """
         try:
             settings = EmbeddingSettings.model_validate({**dict(before), **wanted.model_dump()})
@@ -96,14 +96,14 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/reembed")
     async def progress() -> ReembedResponse:
-        """How far it is; `phase` is `done`, `failed` or `stopped` at the end, and `idle` where none was asked for."""
+        """The progress; `phase` is `done`, `failed` or `stopped` at the end, and `idle` if none was requested."""
         return state()
 
     @api.delete("/v1/reembed", responses=because(409, "Shards have changed over already"))
     async def stop(
         abandon: Annotated[bool, Query(description="drop what is half done, instead of keeping it")] = False,
     ) -> Abandoned:
-        """Stop. What is done is kept for the next time, unless it is to be dropped."""
+        """Stop. Finished vectors are kept for the next time, unless `abandon` is set."""
         stopped = reembedder.running
         try:
             dropped = await reembedder.abandon() if abandon else []

@@ -30,12 +30,12 @@ _MEANINGS: Final = {
     500: "A fault that an operator must repair first",
     503: "Not now; ask again after `Retry-After`, where that is given",
 }
-#: For the OpenAPI: what any route may be answered with.
+#: For OpenAPI: the refusals of any route.
 REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": Failure, "description": meaning} for status, meaning in _MEANINGS.items()
 }
 
 
 def because(status: int, meaning: str) -> dict[int | str, dict[str, Any]]:
-    """What a route's own refusal means, in the OpenAPI."""
+    """The OpenAPI entry for a refusal of one route."""
     return {status: {"model": Failure, "description": meaning}}

@@ -1,4 +1,4 @@
-"""How memories belong together: links, what resembles what, and what replaces what."""
+"""Relations between memories: links, similarity and replacement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tables.memories.shard import Shard
 
 
 class LinkRequest(BaseModel):
-    """Two memories of the user's belong together."""
+    """A link between two memories of the user."""
 
     user_id: Id
     source_id: uuid.UUID
@@ -71,18 +71,18 @@ class Replacement(BaseModel):
 
 
 class _Relations(NamedTuple):
-    """A memory, and what relates to it, read at one moment: what is forgotten then is in none of it."""
+    """A memory and its relations, read at one moment: a memory forgotten by then is in none of the fields."""
 
     found: Memory
     others: dict[uuid.UUID, Memory]
     similarity: dict[uuid.UUID, float]
-    #: Those that resemble it and are current, the most similar first.
+    #: Similar memories that are current, the most similar first.
     resembling: list[uuid.UUID]
     links: list[ShownLink]
 
 
 def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity: float) -> _Relations | None:
-    """For the shard's thread: a user has thousands of others, and few of them are shown."""
+    """None if there is no such memory. Runs on the shard's thread: a user has thousands of others, few are shown."""
     found = shard.memory_of(user_id, memory_id)
     if found is None:
         return None
@@ -114,7 +114,7 @@ def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
 async def related_of(
     service: MemoryService, user_id: str, memory_id: uuid.UUID, limit: int, min_similarity: float
 ) -> RelatedResponse:
-    """The first `limit` of those that are linked with a memory, or as similar as that. Raises `MemoryNotFound`."""
+    """The first `limit` memories that are linked with this one, or similar enough. Raises `MemoryNotFound`."""
     relations = await service.ask(user_id, _relations, user_id, memory_id, min_similarity)
     if relations is None:
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
@@ -142,7 +142,7 @@ async def related_of(
 
 
 def relation_routes(service: MemoryService) -> APIRouter:
-    """`/v1/links`, and what of `/v1/memories/{memory_id}/…` speaks of two memories."""
+    """`/v1/links`, and the routes of `/v1/memories/{memory_id}/…` about two memories."""
     api = APIRouter(tags=["memories"])
     write, reads = partial(Accepted.written, service), Consistency(service).reads
 
@@ -154,7 +154,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/links", status_code=202)
     async def link(new: LinkRequest, wait: Wait) -> Accepted:
-        """Link two memories of the user's; the same link again gives it another weight."""
+        """Link two memories of the user; repeating a link changes its weight."""
         source, target = await pair(new.user_id, new.source_id, new.target_id)
         fields = new.model_dump(exclude={"user_id", "source_id", "target_id"})
         return await write(command(Link, new.user_id, source_id=source, target_id=target, **fields), wait)
@@ -163,13 +163,13 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def unlink(
         user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, wait: Wait, kind: Id = "related"
     ) -> Accepted:
-        """Remove a link between two memories of the user's; archived ones may be among them."""
+        """Remove a link between two memories of the user, which may be archived."""
         source, target = await service.known(user_id, source_id), await service.known(user_id, target_id)
         return await write(command(Unlink, user_id, source_id=source, target_id=target, kind=kind), wait)
 
     @api.get("/v1/memories/{memory_id}/links", dependencies=reads)
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
-        """The memory's links, whichever end it is."""
+        """The memory's links, in both directions."""
         found = await service.one(user_id, memory_id)
         links = await service.ask(user_id, Shard.links_of, user_id, found.id)
         return LinksResponse(id=found.id, links=_shown(links, found.id))
@@ -181,12 +181,12 @@ def relation_routes(service: MemoryService) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 10,
         min_similarity: Annotated[float, Query(ge=-1, le=1, description="of semantic relations")] = 0.5,
     ) -> RelatedResponse:
-        """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
+        """Memories that are linked with this one, or similar to it, each once. Superseded ones only if linked."""
         return await related_of(service, user_id, memory_id, limit, min_similarity)
 
     @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
     async def supersede(memory_id: uuid.UUID, replacement: Replacement, wait: Wait) -> Accepted:
-        """A newer memory replaces this one: it is kept, and is in no default result."""
+        """Replace this memory by a newer one: it is kept, but is in no default result."""
         older, newer = await pair(replacement.user_id, memory_id, replacement.by)
         return await write(command(Supersede, replacement.user_id, memory_id=older, by=newer), wait)
 

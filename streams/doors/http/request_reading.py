@@ -1,8 +1,8 @@
-"""What a request says, before a route reads it: JSON as every reader of it has it, about one user.
+"""The check of a request's content before a route reads it: strict JSON, and about one user.
 
-NaN and numbers beyond a double's are no JSON, though Python reads them: neither could be written to the log. Halves
-of surrogate pairs could not either: each becomes U+FFFD, as by every other way in. Two users in one request would let
-two readers of it disagree on whom it is about.
+NaN and numbers beyond a double's are no JSON, though Python reads them: neither can be written to the log. Halves of
+surrogate pairs cannot either: each becomes U+FFFD, as at every other entry point. If a request named two users, two
+readers of it could disagree on whom it is about.
 """
 
 from __future__ import annotations

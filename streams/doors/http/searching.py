@@ -1,4 +1,4 @@
-"""Searching: what answers a question, of a user's memories and of what was said."""
+"""Search in a user's memories and short-term windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.service import MemoryService
 
 
 class SearchRequest(BaseModel):
-    """A question to one user's memories. camelCase spellings are taken as well."""
+    """A search of one user's memories. camelCase spellings are accepted as well."""
 
     model_config = ConfigDict(populate_by_name=True, extra="forbid")
 
@@ -67,14 +67,15 @@ def search_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/search", tags=["memories"])
     async def search(request: SearchRequest, allowed: Partial, at_least: AtLeast) -> SearchResponse:
-        """The user's memories that answer the query, most relevant first, and what was said and is no memory.
+        """The user's memories that answer the query, most relevant first, and exchanges that are not memories.
 
-        What is said is found at once, in all sessions, until it expires: an exchange is in state `short_term`, has
-        the id that its memory would have, and is never beside that memory. A question does not find itself. A memory
-        that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is false.
+        Exchanges of all sessions are found at once, until they expire: an exchange has the state `short_term` and the
+        id that its memory would have, and is never returned beside that memory. A question does not find itself. A
+        memory that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is
+        false.
 
-        While the user's partition comes back to its worker, this waits, and is 503 where that is long. With
-        `partial=allow` it answers from what is there already: `partial` and `behind` say what is not.
+        While the user's partition is being recovered, this waits, and returns 503 if that takes too long. With
+        `partial=allow` it answers from the data that is already there: `partial` and `behind` say what is missing.
         """
         allowed = allowed or request.partial == "allow"
         wanted = request.state

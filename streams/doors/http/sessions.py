@@ -49,7 +49,7 @@ class ContextResponse(ExchangesResponse, MayBePartial):
 
 
 def session_routes(service: MemoryService) -> APIRouter:
-    """`/v1/context`, and what of `/v1/sessions/…` shows the window."""
+    """`/v1/context`, and the route of `/v1/sessions/…` that shows the window."""
     api = APIRouter()
     reads, settings = Consistency(service).reads, service.settings
 
@@ -71,11 +71,11 @@ def session_routes(service: MemoryService) -> APIRouter:
     ) -> ContextResponse:
         """What an assistant needs before it answers: newest exchanges, notes, top memories, one prompt text.
 
-        Without `q`, what the user said last is the query. Among the memories is what was said in any session and is
-        none (state `short_term`), but for the exchanges that are shown; the prompt says nothing twice. Memories that
-        are relevant enough count as accessed, unless `touch` is false. With `partial=allow`, while the user's
-        partition comes back to its worker, it is made of what is there already: without exchanges and notes while
-        windows are read back.
+        Without `q`, the user's last message is the query. `memories` also holds exchanges of any session that are not
+        memories (state `short_term`), except those in `exchanges`; the prompt says nothing twice. Memories that are
+        relevant enough count as accessed, unless `touch` is false. With `partial=allow`, while the user's partition
+        is being recovered, the context is made of the data that is already there: without exchanges and notes while
+        windows are being read.
         """
         found = await service.context(user_id, session_id, q, limit, touch, include_short_term, allowed)
         return ContextResponse(

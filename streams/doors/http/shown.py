@@ -1,4 +1,4 @@
-"""A memory as the API shows it, and commands of now."""
+"""A memory as the API shows it, and events dated now."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ShownMemory(BaseModel):
     @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
     @property
     def source(self) -> list[str]:
-        """Who wrote what it is made of: user, assistant, tool, token:… (schemas/sources.py)."""
+        """The sources of its content: user, assistant, tool, token:… (schemas/sources.py)."""
         return sources_in(self.metadata, self.kind)
 
     @classmethod
@@ -75,5 +75,5 @@ def shown(memory: Memory, service: MemoryService) -> ShownMemory:
 
 
 def command(kind: type[E], user_id: str, /, **fields: Any) -> E:
-    """An event of now."""
+    """An event of this kind, dated now."""
     return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user_id, "timestamp": now_ms(), **fields})  # type: ignore[return-value]

@@ -123,7 +123,7 @@ async def states_of(service: MemoryService, now: int, days: int | None) -> State
 
 
 async def transitions_of(service: MemoryService, now: int, days: int) -> TransitionsResponse:
-    """The last `days` UTC days up to `now` (epoch ms)."""
+    """The transitions of the last `days` UTC days up to `now` (epoch ms)."""
     since = first_moment(now, days)
     changes: dict[StateChange, int] = added(await service.shards.call_each(Shard.daily_transitions, since, now))
     memories = sum(await service.shards.call_each(Shard.count))
@@ -141,7 +141,7 @@ async def transitions_of(service: MemoryService, now: int, days: int) -> Transit
 
 
 async def scores_of(service: MemoryService, now: int) -> ScoresResponse:
-    """The scores as of `now` (epoch ms); nothing is changed by asking."""
+    """The scores as of `now` (epoch ms); this changes nothing."""
     points = added(await service.shards.call_each(Shard.score_points, now, service.settings.lifecycle))
     found = await asyncio.to_thread(distribution, points)
     lifecycle = service.settings.lifecycle

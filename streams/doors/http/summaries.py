@@ -1,7 +1,6 @@
-"""Daily summaries: asked for, listed and read.
+"""Routes that request, list and read daily summaries.
 
-Requests go through the log, like those that the worker makes by itself. Files are those of the worker that owns the
-user's partition.
+Requests go through the log, like the worker's own. The files are those of the worker that owns the user's partition.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def _written_out(given: Any) -> Any:
-    """A number would pass for a time, and some other forms for a date."""
+    """Accept only YYYY-MM-DD: pydantic would read a number as a time, and some other forms as a date."""
     if not isinstance(given, str) or not _WRITTEN_OUT.fullmatch(given):
         raise ValueError("needs the form YYYY-MM-DD")
     return given
@@ -39,9 +38,9 @@ Day = Annotated[date, BeforeValidator(_written_out)]
 
 
 class NewSummary(BaseModel):
-    """Asks for the summary of a user's day. camelCase spellings are taken as well.
+    """A request for the summary of a user's day. camelCase spellings are accepted as well.
 
-    A `date` and a `run_id` of one's own make it safe to send the request again.
+    A client that sets `date` and `run_id` can safely send the request again.
     """
 
     model_config = ConfigDict(populate_by_name=True, extra="forbid")
@@ -101,7 +100,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         responses=because(404, "The windows hold nothing that was said on that day"),
     )
     async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
-        """Request a summary of all that the user's windows hold of a day, even if it was summed up before."""
+        """Request a summary of all of a day's messages in the user's windows, even if it was summed up before."""
         day = wanted.date or service.newest_day(wanted.user_id)
         said = service.said_on(wanted.user_id, day)
         if not any(message.role in SPEAKERS for _, message in said):
@@ -136,7 +135,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         first: Annotated[Day, Query(alias="from")] = date.min,
         last: Annotated[Day, Query(alias="to")] = date.max,
     ) -> SummariesResponse:
-        """The days of which there is a file, in order, with the runs that wrote it; and what is yet to be made."""
+        """The days that have a file, in order, with the runs that wrote it; and the summaries that are pending."""
         if first > last:
             raise HTTPException(422, "from: is after `to`")
         partition = service.partition_here(user_id)
@@ -161,7 +160,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         service.partition_here(user_id)
 
         def found() -> tuple[list[uuid.UUID], str | None]:
-            runs = list(files.runs(user_id, day))  # first: the text holds all of them, and perhaps one more
+            runs = list(files.runs(user_id, day))  # first: the text then holds all runs, and perhaps one more
             return runs, files.read(user_id, day)
 
         async with asyncio.timeout(WAIT_SECONDS):

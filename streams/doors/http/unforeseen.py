@@ -12,12 +12,12 @@ from streams.doors.http.refusals import refused
 
 log = logging.getLogger(__name__)
 
-#: Of each exception: what is further out is the same for all requests.
+#: Logged frames of each exception: the outer ones are the same for all requests.
 _FRAMES: Final = 8
 
 
 class Unforeseen:
-    """ASGI middleware, before all others: 500, where the answer has not begun."""
+    """Outermost ASGI middleware: answers 500 if the response has not begun."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -43,16 +43,16 @@ class Unforeseen:
 
 
 class _Cut(Exception):
-    """An answer that had begun is not whole: the server closes the connection."""
+    """A response that has begun is incomplete: the server closes the connection."""
 
 
 def _route(scope: Scope) -> str:
-    """The address as the route has it, without the ids in it."""
+    """The template of the route, without the request's ids."""
     return getattr(scope.get("route"), "path", "(no route)")
 
 
 def _frames(exc: BaseException | None) -> str:
-    """The exception's type and where it comes from, innermost first, and the same of what led to it."""
+    """The exception's type and frames, innermost first, then those of its causes."""
     said = []
     while exc is not None:
         frames = [f"{frame.filename}:{frame.lineno}" for frame in reversed(traceback.extract_tb(exc.__traceback__))]

@@ -1,7 +1,7 @@
-"""All that Siltstone holds of a user, as lines of JSON: its memories, and what its short-term windows hold.
+"""The export of a user as lines of JSON: memories, and the messages of the short-term windows.
 
-First the memories, oldest first, then what belongs to them (which superseded which, links, which lie in the archive),
-then the messages: a worker that reads them in this order has each memory before the exchange that it was made of.
+First the memories, oldest first, then the events about them (superseded, linked, archived), then the messages: a
+worker that reads them in this order has each memory before the exchange that it was made of.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tables.memories.catalog.archive import Archived
 from tables.memories.shard import Shard
 from tables.windows.session_notes import Note
 
-#: What of a memory's metadata an export leaves out: states are recomputed.
+#: The metadata that an export leaves out: states are recomputed.
 _HISTORY: Final = "transitions"
-#: What has fields of its own.
+#: Metadata of exchanges that has fields of its own in an export.
 _OF_EXCHANGES: Final = ("promotion", "speakers")
-#: Kinds that an import makes again; of all others it makes what was asked to remember.
+#: Kinds that an import recreates; all others it imports as explicit memories.
 _KINDS: Final = ("exchange", "summary_item", "item")
 
 
 async def exported(service: MemoryService, user_id: str) -> list[bytes]:
-    """The lines, each with its end. What was said and has expired is not among them. Raises `ShardNotHere`."""
+    """The lines, each with its newline, without expired exchanges. Raises `ShardNotHere`."""
     memories = await service.of_user(user_id)
     archive = await service.ask(user_id, Shard.archive_of, user_id)
     links = await service.ask(user_id, Shard.all_links_of, user_id)
@@ -97,7 +97,7 @@ def _note(note: Note) -> ExportedMemory:
 
 
 def _sources(memory: Memory) -> list[str]:
-    """None where what the import makes of it has the same ones usually."""
+    """The memory's sources; empty if an import would assign the same ones by default."""
     if recorded := meant(memory.meta.get(SOURCES)):
         return recorded
     usual, becomes = sources_in({}, memory.kind), memory.kind if memory.kind in _KINDS else "remember"
@@ -105,7 +105,7 @@ def _sources(memory: Memory) -> list[str]:
 
 
 def _superseded(memory: Memory) -> Iterator[Supersede]:
-    """What stands in its place: a newer memory, or the summary that it went into."""
+    """The event for a superseded memory: by a newer memory, or by the summary that it went into."""
     by, reason = memory.superseded_by, "manual"
     if by is None:
         by, reason = memory.summarized_by, "summary"

@@ -1,27 +1,27 @@
-"""What is wrong with a request, in words of ours: nothing of what was sent is repeated, a name of a field neither."""
+"""Texts of validation errors: they repeat nothing of the request, not even the name of an unknown field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-#: What pydantic says of these quotes the input; of the others it says what is allowed.
+#: Errors for which pydantic's text quotes the input; its other texts say what is allowed.
 _IN_OTHER_WORDS: Final = {
     "uuid_parsing": "must be a UUID",
     "extra_forbidden": "has a field that is not known here",
     "union_tag_invalid": "is none of what is taken here",
     "json_invalid": "is no JSON",
 }
-#: Whose last name is one that was sent.
+#: Errors whose location ends with a name from the request.
 _NAMED_BY_THE_REQUEST: Final = frozenset({"extra_forbidden"})
-#: What is wrong because something else is.
+#: Errors that only follow from another error.
 _FOLLOWING: Final = frozenset({"default_factory_not_called"})
 #: The most complaints in one text: a longer one would not be read.
 _MOST: Final = 8
 
 
 def complaints(errors: Iterable[Mapping[str, Any]]) -> str:
-    """What pydantic has found, as one text: `query: field required; top_k: should be less than …`.
+    """pydantic's errors as one text: `query: field required; top_k: should be less than …`.
 
     >>> complaints([{"loc": ("body", "text"), "type": "missing", "msg": "Field required"}])
     'text: field required'

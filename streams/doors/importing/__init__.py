@@ -1,1 +1,1 @@
-"""Chats from elsewhere: files of several formats become records of ours. No broker is needed for it."""
+"""Import of chats: files of several formats become our records. It needs no broker."""

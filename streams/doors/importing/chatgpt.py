@@ -1,9 +1,9 @@
-"""A conversation of ChatGPT's export, `conversations.json`: a tree, because answers can be asked for again.
+"""A conversation of ChatGPT's export, `conversations.json`: a tree, because answers can be regenerated.
 
     {"id": …, "create_time": 1714564800.1, "current_node": "b", "mapping": {
         "a": {"parent": null, "message": null}, "b": {"parent": "a", "message": {"author": {"role": "user"}, …}}}}
 
-What was last on the screen is the path from `current_node` up to the root.
+The path from `current_node` up to the root was last on the screen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from schemas.conversations import Role
 from streams.doors.importing.chats import Chat, Turn, first_moment, misshapen, moment, text_id, text_of
 
-#: What a person reads. Others are thoughts, searches, code that is run, and what it answered.
+#: Contents that a person reads. Others are thoughts, searches, executed code and its output.
 _SAID: Final = ("text", "multimodal_text")
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 
@@ -24,7 +24,7 @@ def is_chatgpt(value: Mapping[str, Any]) -> bool:
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """The conversation as it was last shown. Raises `BadRecord` where its tree has no such path."""
+    """The conversation as it was last shown. Raises `BadRecord` if its tree has no such path."""
     if not is_chatgpt(value):
         raise misshapen("it has no mapping of messages")
     messages = [node["message"] for node in _path(value) if isinstance(node.get("message"), dict)]
@@ -40,7 +40,7 @@ def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         name = _newest_leaf(nodes) if nodes else None
     path: list[Mapping[str, Any]] = []
     seen = set()
-    while isinstance(name, str) and name in nodes:  # one whose parent is not there is the first
+    while isinstance(name, str) and name in nodes:  # a node whose parent is missing is the first
         if name in seen:
             raise misshapen(f"its tree is a circle at node {name[:100]!r}: export the chats once more")
         seen.add(name)
@@ -50,7 +50,7 @@ def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Where the conversation does not say which node is the current one."""
+    """The current node of a conversation that names none."""
     parents = {parent for node in nodes.values() if isinstance(parent := node.get("parent"), str)}
     leaves = [name for name in nodes if name not in parents]
     if not leaves:
@@ -64,7 +64,7 @@ def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _turn(place: int, message: Mapping[str, Any]) -> Turn | None:
-    """None for what is not shown to people: system prompts, custom instructions, calls of tools and their answers."""
+    """None for messages that people do not see: system prompts, custom instructions, tool calls and their results."""
     author, content = message.get("author"), message.get("content")
     metadata = message.get("metadata")
     if not isinstance(author, dict) or not isinstance(content, dict):

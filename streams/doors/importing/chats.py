@@ -1,4 +1,4 @@
-"""The common form of the chat formats: turns in their order, with the id and the time that the file gives."""
+"""The common form of all chat formats: turns in their order, with the ids and times of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.conversations import Role
 from schemas.errors import BadRecord
 from schemas.times import parse_timestamp
 
-#: Numbers below it are seconds: as milliseconds they would lie before 1974.
+#: Smaller numbers are seconds: as milliseconds they would lie before 1974.
 _FIRST_MILLIS: Final = 1e11
 
 
@@ -50,7 +50,7 @@ class Chat:
         identity: str | None,
         began: int | None,
     ) -> Self:
-        """`turn` gives each message's, None for what is left out, and raises `BadRecord`."""
+        """`turn` converts each message, returns None for one that is left out, and raises `BadRecord`."""
         turns, problems = [], []
         for place, message in enumerate(messages, start=1):
             try:
@@ -65,12 +65,12 @@ class Chat:
 
 
 def _falls(times: Sequence[int]) -> bool:
-    """Whether the newest comes first, as services list them."""
+    """Whether the newest message comes first, as services list them."""
     return len(times) > 1 and times[0] > times[-1] and all(one >= other for one, other in itertools.pairwise(times))
 
 
 def moment(value: object) -> int | None:
-    """Epoch ms of a time as exports write it: ISO 8601, seconds or milliseconds; None where it is none."""
+    """Epoch ms of a time as exports write it: ISO 8601, seconds or milliseconds; None if it is no time."""
     if isinstance(value, str) and value.replace(".", "", 1).isdigit():
         value = float(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _FIRST_MILLIS:
@@ -87,14 +87,14 @@ def first_moment(fields: Mapping[str, Any], *names: str) -> int | None:
 
 
 def text_id(value: object) -> str | None:
-    """An id as text; None where there is none."""
+    """An id as text; None if there is none."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return str(value) or None
 
 
 def text_of(content: object, role: str, place: int) -> str:
-    """What message `place` says; empty where it says nothing. Raises `BadRecord`."""
+    """The text of message `place`; empty if it has none. Raises `BadRecord`."""
     try:
         text = words_of(content, role)
     except ValueError as exc:
@@ -103,5 +103,5 @@ def text_of(content: object, role: str, place: int) -> str:
 
 
 def misshapen(what: str) -> BadRecord:
-    """A chat that is not as its format says."""
+    """The error of a chat that violates its format."""
     return BadRecord("invalid_fields", what)

@@ -27,7 +27,7 @@ def chat_of(value: Mapping[str, Any]) -> Chat:
 
 
 def _turn(place: int, message: object) -> Turn | None:
-    """None where there are no words in it: files alone, calls of tools."""
+    """None if it has no text: only files, or tool calls."""
     if not isinstance(message, dict):
         raise misshapen(f"message {place} is no object with sender and text")
     role = _SENDERS.get(str(message.get("sender")))

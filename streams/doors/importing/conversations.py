@@ -1,4 +1,4 @@
-"""A conversation becomes messages of ours, in sessions that end."""
+"""Convert a conversation to messages in our format, in sessions that end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from streams.doors.importing.found import Found, Given, LeftOut, Problem, Record
 from streams.doors.importing.reading import Item
 from streams.intake.rules.exchanges import Limits, cut
 
-#: Between messages that have no time.
+#: Milliseconds between messages without a time.
 _APART_MS: Final = 1000
 
 
 class Names:
-    """The ids of sessions: the chat's own, else one of its opening, which stays when the chat goes on."""
+    """Session ids: the chat's own, the given one, or one of the chat's opening, which stays when the chat grows."""
 
     def __init__(self, session: str | None) -> None:
         self._session, self._given = session, Counter[str]()
@@ -89,9 +89,9 @@ def _message(message: Message, session: str, given: Given) -> Record:
 
 
 def _times(chat: Chat, given: Given) -> list[int]:
-    """Epoch ms of each turn, never earlier than the one before.
+    """Epoch ms of each turn, never earlier than that of the previous turn.
 
-    One without a time has that of the one before; where none has any, they lie a second apart up to `undated`.
+    A turn without a time gets the previous turn's; if no turn has one, they lie a second apart up to `undated`.
     """
     known = [turn.at for turn in chat.turns if turn.at is not None]
     if not known and chat.began is None:
@@ -106,9 +106,9 @@ def _times(chat: Chat, given: Given) -> list[int]:
 
 
 def sittings(said: Sequence[Message], memory: MemorySettings) -> Iterator[list[Message]]:
-    """A chat in pieces of which a window holds each as a whole: its messages are then known when they come again.
+    """Split a chat into pieces that each fit into a window, so that its messages are recognised if imported again.
 
-    A silence that ends a session ends one, as does the window's capacity or a day.
+    A piece ends at a silence that ends a session, at the window's capacity, and after `memory.ttl_seconds`.
     """
     sitting: list[list[Message]] = []
     for exchange in cut(said, Limits.of(memory)) if said else ():

@@ -1,9 +1,9 @@
-"""Lines of an export of ours become the events that make its memories again.
+"""Convert the lines of our own export to the events that recreate its memories.
 
     {"type": "memory", "id": "…", "user_id": "ann", "text": "Likes skiing", "kind": "exchange", "importance": 82, …}
     {"type": "supersede", …}   {"type": "link", …}   {"type": "archive", …}
 
-An exchange becomes the promotion that it was, so the same exchange, said again, finds its memory there. Ids of events
+An exchange becomes the promotion that it was, so the same exchange in a window is known as that memory. Ids of events
 are derived from the memory's id: importing the same file twice changes nothing.
 """
 
@@ -21,7 +21,7 @@ from schemas.record_values import invalid
 from tables.memories import items
 
 MEMORY: Final = "memory"
-#: What else of memories an export says; no line of a file forgets anything.
+#: The other events in an export; no line of a file forgets anything.
 COMMANDS: Final = ("supersede", "link", "archive")
 
 
@@ -30,7 +30,7 @@ def is_exported(value: Mapping[str, Any]) -> bool:
 
 
 def events_of(value: Mapping[str, Any], user: str | None) -> Iterator[LongTermEvent]:
-    """`user` is whose it is where the line names none. Raises `BadRecord`."""
+    """The events of a line. `user` is for lines that name none. Raises `BadRecord`."""
     fields = {"user_id": user, **value} if user is not None else dict(value)
     try:
         if value.get("type") != MEMORY:
@@ -58,7 +58,7 @@ def _born_pinned(memory: ExportedMemory) -> bool:
 
 
 def _made(memory: ExportedMemory) -> Promotion | Remember:
-    """Raises `ValidationError` where a field is not as such an event may have it."""
+    """The event that creates a memory. Raises `ValidationError` if a field does not fit it."""
     common = {
         "user_id": memory.user_id,
         "memory_id": memory.id,
@@ -96,5 +96,5 @@ def _made(memory: ExportedMemory) -> Promotion | Remember:
         lasts = items.lasts(memory.metadata or {})
         written = memory.created_at if lasts is None else _aged_from(memory)
         of_kind = {"kind": items.KIND, "timestamp": written, "ttl_seconds": lasts}
-        names.append(written)  # under its key another value may have been written since
+        names.append(written)  # its key may have got another value since
     return Remember.model_validate({**common, **of_kind, "event_id": event_id("import", memory.user_id, *names)})

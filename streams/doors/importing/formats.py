@@ -1,4 +1,4 @@
-"""Which format a file's values have: told by their fields alone."""
+"""Recognise the format of a file's values by their fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.doors.importing import chatgpt, claude, exported, mem0, openai, ope
 
 
 class Format(StrEnum):
-    """Files that are read."""
+    """The formats that can be read."""
 
     SILTSTONE = "siltstone"
     OPENAI = "openai"
@@ -24,7 +24,7 @@ class Format(StrEnum):
     SLACK = "slack"
 
 
-#: In words, for those who wonder what their file was taken for.
+#: Names in words, to show the user how a file was understood.
 NAMES: Final = {
     Format.SILTSTONE: "messages and memories of our own format",
     Format.OPENAI: "OpenAI-style messages",
@@ -37,7 +37,7 @@ NAMES: Final = {
     Format.TELEGRAM: "an export of Telegram",
     Format.SLACK: "an export of Slack",
 }
-#: Where one object holds a list of them.
+#: Fields under which one object may hold a list of values.
 _LISTS: Final = ("results", "memories", "conversations", "chats", "data")
 
 
@@ -52,7 +52,7 @@ def recognised(value: object) -> Format | None:
 
 
 def each(value: object, of: Format) -> list[Any]:
-    """The value, or those that it lists."""
+    """The value itself, or the values that it lists."""
     if of is Format.OPENMEMORY and isinstance(value, dict):
         return list(openmemory.each_memory(value))
     if of is Format.TELEGRAM and isinstance(value, dict) and telegram.is_telegram(value):
@@ -83,14 +83,14 @@ def _of_one(value: Mapping[str, Any]) -> Format | None:
 
 
 def _is_ours(value: Mapping[str, Any]) -> bool:
-    """It says whose it is, or in which session; a content that is no text is left to those that have such."""
+    """Whether it names a user or a session; messages whose content is no text are left to OpenAI's format."""
     if value.get("type") == "session_end" or exported.is_exported(value):
         return True
     named = any(name in value for name in ("user_id", "session_id", "run_id"))
     return named and (not openai.is_message(value) or isinstance(value.get("content"), str))
 
 
-#: In this order: memories of mem0 and OpenMemory name their user as well.
+#: The order matters: memories of mem0 and OpenMemory name a user too, like values of our own format.
 _LOOKS: Final[dict[Format, Callable[[Mapping[str, Any]], bool]]] = {
     Format.CHATGPT: chatgpt.is_chatgpt,
     Format.CLAUDE: claude.is_claude,

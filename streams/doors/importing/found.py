@@ -1,4 +1,4 @@
-"""What an ingested file gives, and what is given with it."""
+"""Results of reading a file for import, and the options of the import."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from schemas.settings import MemorySettings
 from streams.doors.importing.formats import NAMES, Format
 
 MOST_NAMES: Final = 12
-"""So many names an error lists."""
+"""The most names that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What comes with a file: names for what names none, and when its undated messages were said (epoch ms).
+    """Options of an import: user and session for entries that name none, and the time of undated messages (epoch ms).
 
-    Without `undated` (standard input) that is `now`, and a message of our own format is left to the worker's clock.
-    Of a chat between people `speaker` is the user; `zone` is that of times that name none. `dry`: it is only looked
-    at, and need not say who of them is the user.
+    Without `undated` (standard input) they get `now`; those of our own format are left to the worker's clock. In a
+    chat between people `speaker` is the user; `zone` is for times without one. `dry`: the file is only inspected, and
+    need not say which speaker is the user.
     """
 
     now: int
@@ -41,9 +41,9 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to produce, of `at` (epoch ms); the end of a session that the file does not tell is not `in_file`.
+    """A record to produce, dated `at` (epoch ms). A session end that the import adds is not `in_file`.
 
-    An event of long-term memory is `lasting`; all else is said in a conversation.
+    Events of long-term memory are `lasting`; all others belong to a conversation.
     """
 
     user_id: str
@@ -54,7 +54,7 @@ class Record:
 
     @classmethod
     def of_event(cls, event: LongTermEvent, in_file: bool = True) -> Self:
-        """With the fields that were given: an importance that is not, the worker works out."""
+        """Keep only the fields that were given: the worker scores an event without importance."""
         fields = event.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         return cls(
             event.user_id, orjson.dumps({**fields, "type": event.type}), event.timestamp, in_file, lasting=True
@@ -63,7 +63,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What could not be used, and where it stands: a number of a line, or in words."""
+    """An entry that could not be used, with its line number, and its place in words."""
 
     line: int
     where: str
@@ -72,7 +72,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class TakenFor:
-    """The format was recognised, or given."""
+    """The format that was recognised, or given."""
 
     format: Format
 
@@ -88,7 +88,7 @@ Found = Record | Problem | TakenFor | LeftOut
 
 
 class NotReadable(SiltstoneError):
-    """The file is of no format that is read, or too large: the text says what to do."""
+    """The file's format is unknown, or it is too large: the text says what to do."""
 
 
 class NamesNoUser(SiltstoneError):
@@ -99,7 +99,7 @@ class NamesNoUser(SiltstoneError):
 
 
 class NamesNoSpeaker(SiltstoneError):
-    """Nothing says who of several people the user is: pass `--speaker`."""
+    """The user's name in a chat of several people is unknown: pass `--speaker`."""
 
     def __init__(self, names: Sequence[str], given: Given) -> None:
         who = ", ".join(name[:40] for name in names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
@@ -108,6 +108,6 @@ class NamesNoSpeaker(SiltstoneError):
 
 
 def digest(*parts: object) -> str:
-    """An id that follows from these."""
+    """An id derived from these parts."""
     joined = "\0".join(str(part) for part in parts)
     return hashlib.blake2b(joined.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""A memory of mem0, as its `get_all` and its exports give it: no message, but what was made of messages.
+"""A memory of mem0, as in its `get_all` and its exports: made of messages, not a message itself.
 
 {"results": [{"id": …, "memory": "Likes cricket", "user_id": "ann", "created_at": "2025-07-01T…", …}]}
 """
@@ -23,9 +23,9 @@ def is_mem0(value: Mapping[str, Any]) -> bool:
 
 
 def remembered(value: Mapping[str, Any], user: str | None, session: str | None, undated: int) -> Remember:
-    """The command that has it remembered: the same one for the same memory. Raises `BadRecord`.
+    """The command that remembers it; the same memory always gives the same command. Raises `BadRecord`.
 
-    It keeps its id where that is a UUID. How important it is, mem0 does not say: the worker finds that.
+    It keeps its id if that is a UUID. mem0 gives no importance: the worker works it out.
     """
     text, of_user = str(value.get("memory") or "").strip(), text_id(value.get("user_id")) or user
     if of_user is None:

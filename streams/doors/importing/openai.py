@@ -1,8 +1,8 @@
-"""Messages as OpenAI's API takes them: an array of roles and contents, alone or as `messages` of an object.
+"""Messages as OpenAI's API accepts them: an array of roles and contents, alone or as `messages` of an object.
 
     [{"role": "user", "content": "…"}, {"role": "assistant", "content": null, "tool_calls": […]}, …]
 
-Contents are of any shape that messages have elsewhere: see schemas/contents.py.
+Contents may have any shape that messages elsewhere have: see schemas/contents.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streams.doors.importing.chats import Chat, Turn, first_moment, misshapen, t
 
 TIMES: Final = ("timestamp", "created_at", "create_time", "created", "time")
 _CHAT_IDS: Final = ("session_id", "conversation_id", "thread_id", "id")
-#: What an object's list of messages is called.
+#: Names of an object's list of messages.
 _LISTS: Final = ("messages", "conversations", "conversation", "items", "turns", "dialogue", "dialog")
 
 
@@ -29,7 +29,7 @@ def is_openai(value: Mapping[str, Any]) -> bool:
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
-    """The object's list of messages; None where it has none. An empty list is one where it is called `messages`."""
+    """The object's list of messages; None if it has none. An empty list counts only if it is called `messages`."""
     for name in _LISTS:
         listed = value.get(name)
         if not isinstance(listed, list) or not (listed or name == "messages"):
@@ -40,12 +40,12 @@ def _messages(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def thread_of(message: Mapping[str, Any]) -> str:
-    """Of a message by itself, the conversation that it names; empty for none."""
+    """The conversation that a single message names; empty for none."""
     return next((found for name in ("thread_id", "conversation_id") if (found := text_id(message.get(name)))), "")
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """Of an object with `messages`. Raises `BadRecord`."""
+    """The chat of an object with `messages`. Raises `BadRecord`."""
     messages = _messages(value)
     if messages is None:
         raise misshapen("it has no list of messages with a role")
@@ -58,11 +58,11 @@ def chat_of_messages(messages: Sequence[Any], identity: str | None = None, began
 
 
 def _turn(place: int, message: object) -> Turn | None:
-    """None where there are no words in it."""
+    """None if it has no text."""
     if not isinstance(message, dict):
         raise misshapen(f"message {place} is no object with role and content")
     if "role" not in message and "type" in message:
-        return None  # a call of a tool among the items of a response
+        return None  # a tool call among the items of a response
     role = ROLES.get(str(message.get("role")))
     if role is None:
         raise misshapen(f"message {place}: role {str(message.get('role'))[:40]!r} is none of {', '.join(ROLES)}")

@@ -17,7 +17,7 @@ from streams.doors.importing import mem0
 from streams.doors.importing.chats import first_moment
 
 DELETED: Final = "deleted"
-#: No app was shown them: here, no search finds them but the archive's.
+#: States whose memories OpenMemory showed to no app: here, only the archive's search finds them.
 _ASIDE: Final = ("archived", "paused")
 
 
@@ -28,7 +28,7 @@ def is_openmemory(value: Mapping[str, Any]) -> bool:
 
 
 def each_memory(value: Mapping[str, Any]) -> Iterator[Any]:
-    """Of a user's rows, each memory with the names that its ids stand for; a line by itself."""
+    """Each memory of a user's rows, with names in place of its ids; a line of the other file as it is."""
     if not isinstance(value.get("memories"), list):
         yield value
         return
@@ -46,7 +46,7 @@ def each_memory(value: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def events_of(value: object, user: str | None, session: str | None, undated: int) -> Iterator[LongTermEvent]:
-    """What makes a memory, and lays it aside where OpenMemory did. Raises `BadRecord`."""
+    """The events that create a memory, and archive it if OpenMemory did so. Raises `BadRecord`."""
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
         raise BadRecord("invalid_fields", "it is no memory: it has no text in the field content")
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}

@@ -1,4 +1,4 @@
-"""Files as services hand them out: compressed by gzip, or a ZIP, of which one file or a folder has it all."""
+"""Unpack files as services deliver them: compressed by gzip, or a ZIP of which one file or folder has all chats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from streams.doors.importing import slack
 from streams.doors.importing.found import NotReadable
 
-#: The file that has it all: of OpenMemory (it also says whose memories they are), of Claude and ChatGPT, of WhatsApp.
+#: The file with all chats: of OpenMemory (the one that also names the user), of Claude and ChatGPT, of WhatsApp.
 _HAS_ALL: Final = (
     re.compile(r"memories\.json"),
     re.compile(r"conversations\.json"),
@@ -20,7 +20,7 @@ _HAS_ALL: Final = (
 
 
 def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
-    """What is in the file; of Slack the archive. Raises `NotReadable` for other archives."""
+    """The content of the file; for Slack, the archive itself. Raises `NotReadable` for other archives."""
     begins = opened.peek(4)[:4]
     if begins[:2] == b"\x1f\x8b":
         return io.BufferedReader(gzip.GzipFile(fileobj=opened))

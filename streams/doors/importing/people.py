@@ -1,4 +1,4 @@
-"""Chats between people: one of them is the user whose memory it becomes, and the others answer.
+"""Chats between people: one of them is the user whose memory the chat becomes; the others count as the assistant.
 
 Every message keeps its speaker's name, so a memory says who said what.
 """
@@ -15,7 +15,7 @@ from streams.doors.importing.chats import Chat, Turn
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One message; `at` is epoch ms, `place` its number in the chat, from 1. `also` are other names of the speaker's,
+    """One message; `at` is epoch ms, `place` its number in the chat, from 1. `also` has other names of the speaker,
     such as an id.
     """
 
@@ -27,15 +27,15 @@ class Spoken:
     also: tuple[str, ...] = ()
 
     def is_by(self, names: Collection[str]) -> bool:
-        """Whether one of these, in lower case, is the speaker's name."""
+        """Whether one of these names, in lower case, is the speaker's."""
         return any(name.casefold() in names for name in (self.name, *self.also))
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A chat between people. `owner` are names of whose export it is, where the file says that.
+    """A chat between people. `owner` has names of the person who exported it, if the file tells.
 
-    `left_out` and `problems` as in `Chat`. `of_many`: the file has others, in which the user may have said nothing.
+    `left_out` and `problems` as in `Chat`. `of_many`: the file may have chats in which the user wrote nothing.
     """
 
     spoken: Sequence[Spoken]
@@ -54,7 +54,7 @@ class Talk:
         return any(one.is_by(mine) for one in self.spoken)
 
     def chat(self, names: Iterable[str]) -> Chat:
-        """With these names' messages as the user's, and all others' as answers."""
+        """The chat with the messages of these names as the user's, and all others as the assistant's."""
         mine = _folded(names)
         turns = tuple(
             Turn(

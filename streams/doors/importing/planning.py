@@ -1,4 +1,4 @@
-"""What a file would become, without producing any of it."""
+"""Preview of an import: the sessions and memories of a file, without producing anything."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PlannedSession:
 
 @dataclass(slots=True)
 class Plan:
-    """What would be produced, session by session, and what would not."""
+    """The records that would be produced, session by session, and the entries that would not."""
 
     format: Format | None = None
     sessions: dict[str, PlannedSession] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Plan:
 
 
 def planned(found: Iterable[Found]) -> Plan:
-    """Of all that `records` finds."""
+    """The plan for the results of `records`."""
     plan = Plan()
     for one in found:
         match one:

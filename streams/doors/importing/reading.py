@@ -1,7 +1,7 @@
-"""The JSON values of a file, one at a time, each with its place: an object a line, an array, or one object.
+"""Read the JSON values of a file one at a time, each with its place: an object a line, an array, or one object.
 
-Lines and the elements of an array are read one after the other, so the file may be of any size. A value may not:
-`MOST` bounds it, and with it the memory that reading takes.
+Lines and array elements are read one after the other, so the file may have any size. `MOST` limits the size of a
+value, and so the memory that reading needs.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import orjson
 from schemas.errors import BadRecord
 from schemas.halves import json_text, read_json
 
-#: Bytes of a line or of an object, characters of an array's element.
+#: The most bytes of a line or an object, or characters of an array's element.
 MOST: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
 _SKIPPED: Final = b" \t\r\n\xef\xbb\xbf"  # with the byte order mark that some editors write
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
-#: What orjson says where a value has ended.
+#: orjson's error for content after the end of a value.
 _BEHIND: Final = "unexpected content after document"
 
 
 class Item(NamedTuple):
-    """A value and its place, such as `line 3`, or what is wrong there. `line` is 0 where it is not a line's own."""
+    """A value, or a problem, and its place, such as `line 3`. `line` is 0 unless it has a line of its own."""
 
     where: str
     value: Any = None
@@ -37,10 +37,10 @@ class Item(NamedTuple):
 
 
 def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item]:
-    """The values of a file of any of these forms; with `by_lines`, an object a line, and the form is not detected.
+    """The values of a file in any of these forms; with `by_lines`, always an object a line.
 
-    A bad line affects no other line; after a fault in an array or an object, nothing more is read. Another array or
-    object may follow the end of one.
+    A bad line affects no other line; after a fault in an array or an object, nothing more is read. An array or object
+    may follow another.
     """
     number, first = _begin(opened)
     if first == b"[" and not by_lines:
@@ -53,13 +53,13 @@ def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item
     while line:
         if line.strip():
             yield _line(number, line)
-        while len(line) > MOST and not line.endswith(b"\n"):  # the rest of one that is too long
+        while len(line) > MOST and not line.endswith(b"\n"):  # skip the rest of a line that is too long
             line = opened.readline(MOST + 1)
         line, number = opened.readline(MOST + 1), number + 1
 
 
 def _begin(opened: io.BufferedReader) -> tuple[int, bytes]:
-    """The line of the first byte that says anything, which is left unread, and that byte."""
+    """The line number and value of the first byte that is no white space; that byte is left unread."""
     number = 1
     while (first := opened.peek(1)[:1]) and first in _SKIPPED:
         number += opened.read(1) == b"\n"
@@ -67,7 +67,7 @@ def _begin(opened: io.BufferedReader) -> tuple[int, bytes]:
 
 
 def _goes_on(line: bytes) -> bool:
-    """Whether this line is only the beginning of an object."""
+    """Whether the object continues on the next line."""
     try:
         orjson.loads(line)
     except orjson.JSONDecodeError as exc:
@@ -86,7 +86,7 @@ def _line(number: int, line: bytes) -> Item:
 
 
 def _objects(content: bytes) -> Iterator[Item]:
-    """One object of several lines, or one behind the other."""
+    """One object of several lines, or several objects in sequence."""
     if len(content) > MOST:
         yield Item("the object", problem=_too_large("it"))
         return
@@ -100,9 +100,9 @@ def _objects(content: bytes) -> Iterator[Item]:
 
 
 def _elements(opened: io.BufferedReader) -> Iterator[Item]:
-    """Each element is decoded where it stands; where the text at hand is too short for it, more is read.
+    """Decode elements in place, and read more text when an element is incomplete.
 
-    Behind the array's end there may be another one, or a value: each is an element as well.
+    Another array or a value may follow the array's end: these are elements as well.
     """
     reader = io.TextIOWrapper(opened, encoding="utf-8", newline="")
     number = 1

@@ -1,9 +1,9 @@
-"""From a file to records of ours: messages and ends of sessions, or commands to remember.
+"""Convert a file to our records: messages and session ends, or commands to remember.
 
     for one in records(opened, Given(user="ann", now=now_ms())): ...
 
-Everything is a function of the file and of what was given with it. Ids follow from the file, so the same file gives
-the same records again, and a worker that has them changes nothing.
+The records depend only on the file and the options. Ids are derived from the file, so the same file gives the same
+records again, and a worker that has them changes nothing.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from streams.doors.importing.packed import unpacked
 from streams.doors.importing.people import Talk
 from streams.doors.importing.reading import Item, items
 
-#: Of a conversation that is an array of messages, which is known only when all of it is read.
+#: In a conversation of single messages, which is complete only at the end of the file.
 MOST_MESSAGES: Final = 100_000
 _OPTIONS: Final = {"user_id": "--user", "session_id": "--session"}
-#: Behind so many values that are of no format nothing more is tried.
+#: Give up after so many values of unknown format.
 MOST_PASSED: Final = 1000
-#: So many lines at the beginning that are no JSON are told as one thing.
+#: If so many lines at the beginning are no JSON, one error covers them all.
 NO_JSON_LINES: Final = 3
 _CHATS: Final = {
     Format.OPENAI: openai.chat_of,
@@ -67,7 +67,7 @@ _CHATS: Final = {
 
 
 def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
-    """What the file says, in its order. Raises `NotReadable`, `NamesNoUser` and `NamesNoSpeaker`."""
+    """The records of the file, in its order. Raises `NotReadable`, `NamesNoUser` and `NamesNoSpeaker`."""
     of, content, passed = given.format, unpacked(opened), list[Item]()
     if isinstance(content, zipfile.ZipFile):
         if of not in (None, Format.SLACK):
@@ -91,9 +91,9 @@ def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
 
 
 def _recognised(read: Iterator[Item]) -> tuple[Format | None, list[Item], Iterator[Item]]:
-    """The format by the first value that has one, what stands before that, and what begins with it.
+    """The format of the first recognised value, the items before it, and the items from it on.
 
-    None where nothing could be read. Raises `NotReadable` where what could is of no format.
+    The format is None if no value could be read. Raises `NotReadable` if values were read but none was recognised.
     """
     passed = list[Item]()
     for item in itertools.islice(read, MOST_PASSED):
@@ -146,7 +146,7 @@ def _of_format(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found
 def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
     """A message, the end of a session, or a memory of an export. Raises `BadRecord`.
 
-    Where it has neither time nor id, its id follows from its place in the file.
+    If it has neither time nor id, its id is derived from its place in the file.
     """
     if not isinstance(value, dict):
         raise BadRecord("not_an_object", f"it is a JSON {type(value).__name__}, not an object")
@@ -177,7 +177,7 @@ def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
 
 
 def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
-    """What could be named on the command line."""
+    """Add the command line options that would supply missing fields."""
     lacking = [option for name, option in _OPTIONS.items() if name not in fields and f"{name}: " in str(why)]
     if not lacking:
         return why
@@ -192,7 +192,7 @@ def _memories(value: Any, _: int, given: Given) -> Iterator[Found]:
 
 
 def _rows(value: Any, _: int, given: Given) -> Iterator[Found]:
-    """A memory of OpenMemory's, which may lie in the archive. Raises `BadRecord`."""
+    """A memory of OpenMemory, which may be archived. Raises `BadRecord`."""
     if isinstance(value, dict) and value.get("state") == openmemory.DELETED:
         yield LeftOut(1)
         return
@@ -239,14 +239,14 @@ def _of_chats(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found]
 
 
 def _loose(of: Format, value: Mapping[str, Any]) -> str | None:
-    """Of a message that stands by itself the conversation that it names, empty for none; None of a conversation."""
+    """The conversation that a single message names, empty for none; None if the value is a conversation."""
     if of is Format.OPENAI and "messages" not in value and not openai.is_openai(value):
         return openai.thread_of(value)
     return "" if of is Format.SLACK and slack.is_slack(value) else None
 
 
 def _chat(of: Format, value: Any, given: Given) -> Chat:
-    """Raises `BadRecord` where it is none."""
+    """The chat of a value. Raises `BadRecord` if it is none."""
     if of is Format.OPENAI and isinstance(value, list):
         return openai.chat_of_messages(value)
     if of is Format.WHATSAPP:
@@ -261,7 +261,7 @@ def _chat(of: Format, value: Any, given: Given) -> Chat:
 
 
 def _between(talk: Talk, given: Given) -> Chat:
-    """With what the user says as the user's. Raises `NamesNoSpeaker`."""
+    """The chat, with one speaker as the user. Raises `NamesNoSpeaker`."""
     mine = [given.speaker] if given.speaker is not None else [*talk.owner, *([given.user] if given.user else [])]
     elsewhere = talk.of_many and (given.speaker is not None or bool(talk.owner))
     if talk.spoken and not (given.dry or elsewhere or talk.is_by_any_of(mine)):

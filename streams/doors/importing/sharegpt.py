@@ -1,4 +1,4 @@
-"""A conversation as ShareGPT wrote it, and the data sets after it.
+"""A conversation in the format of ShareGPT, and of data sets that follow it.
 
 {"id": "QWJhYvA_0", "conversations": [{"from": "human", "value": "…"}, {"from": "gpt", "value": "…"}]}
 """
@@ -26,7 +26,7 @@ _SPEAKERS: Final = {
     "tool": Role.TOOL,
     "observation": Role.TOOL,
 }
-#: Calls of tools: not part of the conversation.
+#: Tool calls: not part of the conversation.
 _CALLS: Final = ("function_call", "tool_call")
 
 
@@ -48,7 +48,7 @@ def _said(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _turn(place: int, said: object) -> Turn | None:
-    """None where there are no words in it."""
+    """None if it has no text."""
     if not isinstance(said, dict):
         raise misshapen(f"message {place} is no object with from and value")
     speaker, words = said.get("from"), said.get("value", said.get("text"))

@@ -1,8 +1,8 @@
-"""What Slack exports: a ZIP with a folder a channel, in which a file a day is an array of messages.
+"""An export of Slack: a ZIP with a folder for each channel, in which each day's file is an array of messages.
 
 {"type": "message", "user": "U024BE7LH", "text": "Hello <@U0G9QF9C6>", "ts": "1704103200.000100"}
 
-Its `users.json` says what people are called.
+Its `users.json` has the names of people.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from streams.doors.importing.chats import moment, text_id
 from streams.doors.importing.people import Spoken, Talk
 from streams.doors.importing.reading import MOST, Item
 
-#: Files of the archive that are no channel's.
+#: A file of the archive that belongs to no channel.
 _USERS: Final = "users.json"
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.json")
-#: Others say who joined, what was renamed, what a program did.
+#: Subtypes of people's messages. Others report who joined, what was renamed, or what a program did.
 _SAID: Final = (None, "me_message", "thread_broadcast", "file_share")
 #: <@U1|ann>, <#C1|general>, <!here>, <https://…|a page>
 _MARKED: Final = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
 
 
 def is_slack(value: Mapping[str, Any]) -> bool:
-    """A message of a day's file."""
+    """Whether it is a message of a day's file."""
     return value.get("type") == "message" and isinstance(value.get("ts"), str) and "role" not in value
 
 
@@ -41,13 +41,13 @@ def is_export(archive: zipfile.ZipFile) -> bool:
 
 
 def _channel(name: str) -> str | None:
-    """Whose day a file of the archive is."""
+    """The channel of a day's file; None for other files."""
     folder, _, file = name.rpartition("/")
     return folder.rpartition("/")[2] or None if _DAY.fullmatch(file) else None
 
 
 def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
-    """Each channel's messages, of all its days, with the names of people."""
+    """The messages of each channel, of all days, with the names of people."""
     names = _names(archive)
     days: dict[str, list[str]] = {}
     for name in sorted(archive.namelist()):
@@ -72,7 +72,7 @@ def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
 
 
 def of_channel(value: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, str], str]:
-    """What `channels` put together. Raises `BadRecord`."""
+    """Messages, names and channel of a value of `channels`. Raises `BadRecord`."""
     try:
         return value["messages"], value["names"], value["channel"]
     except KeyError:
@@ -103,7 +103,7 @@ def talk_of(messages: Sequence[Any], names: Mapping[str, str], channel: str | No
 
 
 def _names(archive: zipfile.ZipFile) -> dict[str, str]:
-    """What people are called, by their ids."""
+    """The names of people, by id."""
     try:
         people = read_json(archive.read(_USERS))
     except orjson.JSONDecodeError:

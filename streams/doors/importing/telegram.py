@@ -1,4 +1,4 @@
-"""Chats that Telegram Desktop exports as JSON: one, or all of an account.
+"""Chats exported by Telegram Desktop as JSON: one, or all of an account.
 
 {"name": "Tom", "type": "personal_chat", "id": 7, "messages": [
   {"id": 1, "type": "message", "date_unixtime": "1704103200", "from": "Ann", "from_id": "user1", "text": "Hello"}]}
@@ -18,7 +18,7 @@ from streams.doors.importing.people import Spoken, Talk
 
 _NAMELESS: Final = "Deleted Account"
 OWNER: Final = "siltstone_owner"
-"""Where `each_chat` writes down whose export a chat is of."""
+"""The field in which `each_chat` stores the owner of the export."""
 
 
 def is_telegram(value: Mapping[str, Any]) -> bool:
@@ -33,7 +33,7 @@ def is_telegram(value: Mapping[str, Any]) -> bool:
 
 
 def each_chat(value: Mapping[str, Any]) -> list[Any]:
-    """The chat, or all those of the account."""
+    """The chat itself, or all chats of the account."""
     if "messages" in value:
         return [value]
     person = value.get("personal_information")
@@ -71,7 +71,7 @@ def talk_of(value: Mapping[str, Any], zone: tzinfo) -> Talk:
 
 
 def _owner(value: Mapping[str, Any], spoken: list[Spoken]) -> tuple[str, ...]:
-    """Of a chat of two, the one by whose name it is not called."""
+    """The owner of the export; in a chat of two, the person after whom the chat is not named."""
     if value.get(OWNER):
         return (str(value[OWNER]),)
     others = {one.name for one in spoken} - {str(value.get("name"))}
@@ -79,7 +79,7 @@ def _owner(value: Mapping[str, Any], spoken: list[Spoken]) -> tuple[str, ...]:
 
 
 def _local(value: object, zone: tzinfo) -> int | None:
-    """The phone's own time, without a zone."""
+    """Epoch ms of a local time; `zone` is for times that have none."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -88,7 +88,7 @@ def _local(value: object, zone: tzinfo) -> int | None:
 
 
 def _text(value: object) -> str:
-    """A text in pieces, of which some are bold or links, is one line all the same."""
+    """Join a text whose pieces may be bold or links."""
     pieces = value if isinstance(value, list) else [value]
     texts = [one.get("text") if isinstance(one, dict) else one for one in pieces]
     return without_halves("".join(one for one in texts if isinstance(one, str)))

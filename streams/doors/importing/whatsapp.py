@@ -1,11 +1,11 @@
-"""A chat that WhatsApp exports: a text, each message of which begins with a date, a time and a name.
+"""A chat exported by WhatsApp: a text in which each message begins with a date, a time and a name.
 
     [31.12.23, 23:59:01] Ann: Happy new year!              an iPhone's
     12/31/23, 11:59 PM - Ann: Happy new year!              Android's
     and another line of it
 
-How a date is written depends on the phone's language, and its zone is in no export. The order of day and month is
-the one in which all dates of the file are dates, and in which they do not fall.
+The format of dates depends on the phone's language, and the export does not name the zone. The order of day and month
+is the one in which the dates of the file are valid and never decrease.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _TIME: Final = rf"(?:({_HALF})[\s\u202f]?)?(\d{{1,2}})[:.](\d{{2}})(?:[:.](\d{{2
 _WHEN: Final = rf"{_DATE},?\s{{1,2}}{_TIME}"
 _HEAD: Final = re.compile(rf"[\u200e\u200f\u202a-\u202c]*(?:\[{_WHEN}\]\s|{_WHEN}\s[-–]\s)(.*)", re.DOTALL)
 _AFTERNOON: Final = ("p", "下", "午後", "오후")
-#: How the phone marks what it says itself: pictures that are not in the file, calls, what was deleted.
+#: Begins the phone's own notes: pictures that are not in the file, calls, deleted messages.
 _MARK: Final = "\u200e"
 _IN_ANGLES: Final = re.compile(r"<[^<>]{1,200}>")
 _EDITED: Final = re.compile(r"[\s\u200e]{0,4}<[^<>]{1,60}>\Z")
-#: Characters that a first line may have for us to look at it.
+#: The most bytes of the first line that are examined.
 _FIRST_LINE: Final = 2000
 _YEARS: Final = 2000
 
 
 class _Line(NamedTuple):
-    """A message as it stands in the file: the numbers of its date and time, and the rest."""
+    """A message of the file: the numbers of its date and time, and the rest."""
 
     date: tuple[int, int, int]
     hour: int
@@ -47,13 +47,13 @@ class _Line(NamedTuple):
 
 
 def begins(opened: io.BufferedReader) -> bool:
-    """Whether the file begins as such a chat does. Nothing of it is read."""
+    """Whether the file begins like such a chat. It only peeks: the position stays at the start."""
     first = opened.peek(_FIRST_LINE)[:_FIRST_LINE].decode("utf-8-sig", "replace").lstrip()
     return _read(first.partition("\n")[0]) is not None
 
 
 def talk_in(opened: io.BufferedReader, zone: tzinfo, now: int) -> Talk:
-    """All of it; `now` is epoch ms. Raises `BadRecord` where it is too large, or no text."""
+    """Read the whole chat; `now` is epoch ms. Raises `BadRecord` if it is too large, or no UTF-8 text."""
     raw = opened.read(MOST + 1)
     if len(raw) > MOST:
         raise BadRecord("too_large", f"it has more than {MOST // 1024 // 1024} MiB: split the file")
@@ -80,7 +80,7 @@ def talk_in(opened: io.BufferedReader, zone: tzinfo, now: int) -> Talk:
 
 
 def _messages(text: str) -> list[_Line]:
-    """What does not begin with a date goes on with the message before it."""
+    """Split the text into messages. A line that does not begin with a date continues the previous message."""
     found = list[_Line]()
     for raw in io.StringIO(text):
         line = _read(raw)
@@ -106,18 +106,18 @@ def _read(raw: str) -> _Line | None:
     return _Line(date, hours, int(minute), int(seconds or 0), after in ("AM", "PM") and len(third) == 2, text)
 
 
-#: Where year, month and day stand.
+#: The positions of year, month and day.
 _DAY_FIRST: Final = (2, 1, 0)
 _MONTH_FIRST: Final = (2, 0, 1)
 _YEAR_FIRST: Final = (0, 1, 2)
-#: The year that WhatsApp began in.
+#: WhatsApp began in this year.
 _FIRST: Final = datetime(2009, 1, 1)
 
 
 def _order_of(lines: Sequence[_Line], newest: datetime) -> tuple[int, int, int]:
-    """The order in which most dates are dates, between WhatsApp's beginning and `newest`, and do not fall.
+    """The order in which the most dates are valid, lie between `_FIRST` and `newest`, and do not decrease.
 
-    Where several are as good, it is that of American phones, or else the day comes first.
+    If several orders are equally good, month first for American phones, else day first.
     """
 
     def misfits(order: tuple[int, int, int]) -> int:
@@ -138,7 +138,7 @@ def _order_of(lines: Sequence[_Line], newest: datetime) -> tuple[int, int, int]:
 
 
 def _local(line: _Line, order: tuple[int, int, int]) -> datetime:
-    """Raises `ValueError`."""
+    """The local time of a message. Raises `ValueError` if its date is invalid in this order."""
     year, month, day = (line.date[place] for place in order)
     return datetime(year + _YEARS if year < 100 else year, month, day, line.hour, line.minute, line.second)
 

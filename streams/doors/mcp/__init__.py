@@ -1,4 +1,4 @@
 """MCP: the memory as tools for assistants, at a worker's `/mcp`.
 
-`import mcp` takes half a second: it is for `endpoint` and what that imports.
+`import mcp` takes half a second: only `endpoint` and its imports may import it.
 """

@@ -1,4 +1,4 @@
-"""What tools answer where the API's own answer would say too much, or too little, to an assistant."""
+"""Answers of tools for which the API's own answer would tell an assistant too much, or too little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls a tool: in the context of the request that is being answered, since tools are not given the request."""
+"""The caller of a tool, kept in the context of the current request, since tools do not get the request."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schemas.tokens import Scope
 from streams.access.authorize import Principal, authorize
 from streams.doors.http.asker import asker
 
-#: What of a request says who asks, and from where; it goes along with what a tool asks of the API.
+#: Headers that identify the caller and its page; a tool's requests to the API carry them too.
 _PASSED_ON: Final = ("authorization", "cookie", "host", "origin")
-#: Where no tokens are asked for, everybody on the machine may ask for everything.
+#: If no tokens are required, every user of the machine may do everything.
 _ANYBODY: Final = Principal("anybody", None, frozenset(Scope))
 
 
@@ -32,7 +32,7 @@ class Caller:
         return cls(asker(request) or _ANYBODY, headers)
 
     def admit(self, user_id: str | None, scope: Scope) -> None:
-        """Raises `AccessDenied` where the caller may not do this, with the memories of the user that is meant."""
+        """Raises `AccessDenied` if the caller may not do this with the user's memories. None: the token's user."""
         authorize(self.principal, self.principal.only_user if user_id is None else user_id, scope)
 
 

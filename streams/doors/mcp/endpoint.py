@@ -18,14 +18,14 @@ from streams.doors.mcp.own_api import OwnApi
 from streams.doors.mcp.server import MemoryServer
 from streams.doors.mcp.tools import Tools
 
-#: `Hosts` stands before all routes. Told nothing, the SDK would know loopback's names alone.
+#: `Hosts` has checked the host before all routes. By default the SDK would accept only loopback's names.
 _LOOKED_AT_ALREADY: Final = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
 class McpEndpoint:
-    """An ASGI application, which answers within `lifespan`: that of the API, and of nothing else.
+    """An ASGI application that serves only within `lifespan`, the API's.
 
-    No session lies on a worker, so whichever worker is asked, the next call may go to another one.
+    Workers keep no sessions, so the next call may go to another worker.
     """
 
     path: Final = "/mcp"
@@ -52,7 +52,7 @@ class McpEndpoint:
                     self._serving = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":  # no stream to listen to, no session to end
+        if scope["method"] != "POST":  # there are no streams to listen to and no sessions to end
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
         assert self._serving is not None, "the API's lifespan was not entered"

@@ -1,7 +1,7 @@
-"""The worker's own HTTP API, asked within the process on behalf of who calls a tool.
+"""The worker's own HTTP API, called within the process on behalf of a tool's caller.
 
-A request of the caller's would go this way: the guard, the checks of what is given, the waiting for a write and the
-forwarding to a user's owner are there once, with the texts of refusals, and hold for tools too. It opens no socket.
+Tools use the API's guard, validation, waits for writes, forwarding to a user's owner and texts of refusals, so these
+exist once. No socket is opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streams.doors.mcp.caller import CALLER
 
 
 class Refused(ToolError):
-    """The API refuses; the text is its own. `status` is that of HTTP."""
+    """A refusal by the API, with its text; `status` is the HTTP status."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status = status
@@ -25,7 +25,7 @@ class Refused(ToolError):
 
 
 class OwnApi:
-    """A client of the API, to be closed. The API logs unexpected exceptions, and refuses them like other failures."""
+    """A client of the API; close it after use. The API logs unexpected exceptions and answers them as refusals."""
 
     def __init__(self, api: ASGIApp) -> None:
         self._http = httpx.AsyncClient(
@@ -39,7 +39,7 @@ class OwnApi:
         await self._http.aclose()
 
     async def ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """The JSON answer, to parameters and a body from which what is None is left out. Raises `Refused`."""
+        """The JSON answer. Parameters and body fields that are None are left out. Raises `Refused`."""
         for kind in ("params", "json"):
             if kind in options:
                 options[kind] = {name: value for name, value in options[kind].items() if value is not None}

@@ -1,4 +1,4 @@
-"""The MCP server: each caller is shown the tools of its scopes, and refused the others, in one line."""
+"""The MCP server: each caller sees the tools of its scopes; other calls are refused in one line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INSTRUCTIONS: Final = (
 
 @contextlib.contextmanager
 def _logging_left_alone() -> Iterator[None]:
-    """`MCPServer` calls `logging.basicConfig`, which does nothing where the root logger has a handler."""
+    """Keep `MCPServer` from changing the logging: its `logging.basicConfig` does nothing if a root handler exists."""
     handler = logging.NullHandler()
     logging.getLogger().addHandler(handler)
     try:
@@ -41,7 +41,7 @@ def _logging_left_alone() -> Iterator[None]:
 
 
 class MemoryServer(MCPServer[Any]):
-    """Over these tools. It keeps nothing between two calls: any worker may be asked the next one."""
+    """A server of these tools. It keeps no state between calls: any worker may get the next one."""
 
     def __init__(self, tools: list[Tool]) -> None:
         with _logging_left_alone():
@@ -56,7 +56,7 @@ class MemoryServer(MCPServer[Any]):
         self._parameters = {tool.name: tool.parameters for tool in tools}
 
     async def list_tools(self) -> list[ShownTool]:
-        """Those that the caller's scopes allow."""
+        """The tools that the caller's scopes allow."""
         principal = CALLER.get().principal
         return [
             tool.model_copy(update={"input_schema": _schema(tool.input_schema, principal)})
@@ -67,7 +67,7 @@ class MemoryServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Refusals are answers that say so. Raises `MCPError` where there is no such tool."""
+        """Call a tool. Refusals are error results. Raises `MCPError` if there is no such tool."""
         if name not in self._parameters or name not in TOOLS:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
         caller = CALLER.get()
@@ -87,7 +87,7 @@ class MemoryServer(MCPServer[Any]):
 
 
 def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:
-    """What the caller may give. The user is not asked of one whose token says it, and of all others is."""
+    """The schema for this caller: the user is required, or left out if the token has only one."""
     fields = {name: field for name, field in parameters["properties"].items() if name != USER}
     required = list(parameters.get("required", []))
     if principal.only_user is None:
@@ -97,9 +97,9 @@ def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:
 
 
 def _given(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without what clients add of their own (n8n: `toolCallId`), and without empty optional ones.
+    """The arguments without those that clients add (n8n: `toolCallId`), and without empty optional ones.
 
-    Forms and models fill in `""` and null for what they leave out. The token's own user may be named.
+    Forms and models send `""` and null for omitted arguments. The token's own user may be named.
     """
     known = {USER, *schema["properties"]}
     empty = {name for name, value in arguments.items() if value in (None, "") and name not in schema["required"]}
@@ -107,7 +107,7 @@ def _given(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrong(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
-    """What is missing of the arguments; empty where nothing is."""
+    """The error of the arguments: a missing one, or a user that is no text; empty if there is none."""
     missing = [name for name in schema["required"] if arguments.get(name) is None]
     if missing:
         return f"{missing[0]}: is missing"
@@ -116,7 +116,7 @@ def _wrong(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
 
 
 def _line(exc: ToolError) -> str:
-    """Of the first cause: what the SDK puts around it is left out, and so is what was given."""
+    """The text of the cause, without the SDK's wrapping and without the given values."""
     cause = exc.__cause__ or exc
     if isinstance(cause, ValidationError):
         return complaints({**one, "loc": ("arguments", *one["loc"])} for one in cause.errors())

@@ -1,6 +1,6 @@
 """The nine tools: flat parameters in, the API's answer out, typed and as text.
 
-The user is the token's where that is of one user; the server takes the parameter out of what such a caller is shown.
+If the token is of one user, that is the user: the server removes the parameter from such a caller's schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streams.doors.mcp import rendering
 from streams.doors.mcp.answers import Forgotten, Written
 from streams.doors.mcp.own_api import OwnApi, Refused
 
-#: For so many seconds a write waits until it can be read; then it says that it is accepted.
+#: Seconds that a write waits until it can be read; after that it reports that it is accepted.
 APPLIED_SECONDS: Final = 10
 _WAIT: Final = {"wait": "applied", "timeout": APPLIED_SECONDS}
 
@@ -40,7 +40,7 @@ def _answer(text: str, content: BaseModel | dict[str, Any]) -> CallToolResult:
 
 
 class Tools:
-    """Over the worker's own API. A method's docstring is what an assistant reads of the tool."""
+    """The tools, over the worker's own API. A method's docstring is the tool's description for the assistant."""
 
     def __init__(self, api: OwnApi) -> None:
         self._ask = api.ask
@@ -88,7 +88,7 @@ class Tools:
         include_all: AllStates = False,
         user_id: User = None,
     ) -> Annotated[CallToolResult, SearchResponse]:
-        """Find what is known that answers a question: memories, and what was said lately (state short_term)."""
+        """Find memories that answer a question, and recent exchanges (state short_term)."""
         asked = {
             "query": query,
             "top_k": top_k,
@@ -120,7 +120,7 @@ class Tools:
         include_all: AllStates = False,
         user_id: User = None,
     ) -> Annotated[CallToolResult, MemoriesResponse]:
-        """List memories, oldest first, page by page: the active ones, unless others are asked for."""
+        """List memories, oldest first, page by page: the active ones, unless others are requested."""
         asked = {
             "limit": limit,
             "after": None if after is None else str(after),
@@ -132,7 +132,7 @@ class Tools:
         return _answer(rendering.page(answer), answer)
 
     async def get_memory(self, memory_id: MemoryId, user_id: User = None) -> Annotated[CallToolResult, OneMemory]:
-        """One memory with all that is known of it."""
+        """Get one memory with all its fields."""
         answer = await self._ask("GET", f"/v1/memories/{memory_id}", params={"user_id": user_id})
         return _answer(rendering.memory(answer), answer)
 
@@ -162,7 +162,7 @@ class Tools:
     async def memory_history(
         self, memory_id: MemoryId, user_id: User = None
     ) -> Annotated[CallToolResult, HistoryResponse]:
-        """What was done to a memory since it was made: edits with the former text, changes of state."""
+        """The history of a memory since it was made: edits with the former text, changes of state."""
         answer = await self._ask("GET", f"/v1/memories/{memory_id}/history", params={"user_id": user_id})
         return _answer(rendering.history(answer), answer)
 
@@ -178,7 +178,7 @@ class Tools:
         return _answer(rendering.summary(answer), answer)
 
     async def _is_memory(self, path: str, user: dict[str, str | None]) -> bool:
-        """Archived ones too. Its history is asked for: reading a memory may count as an access."""
+        """True for archived memories too. It requests the history: reading a memory may count as an access."""
         try:
             await self._ask("GET", f"{path}/history", params=user)
         except Refused as exc:

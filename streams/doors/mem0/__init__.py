@@ -1,5 +1,5 @@
-"""The wire of mem0's platform: what its `MemoryClient` sends, answered by the use cases of `MemoryService`.
+"""The API of mem0's platform: requests of its `MemoryClient`, answered by the use cases of `MemoryService`.
 
-Ten routes are those of the client's everyday methods, and one is for `delete_users`: `docs/migrating-from-mem0.md`
-says what each does here. Nothing is kept for mem0 alone: what comes in by one wire is found by the other.
+Ten routes serve the client's everyday methods, and one `delete_users`: `docs/migrating-from-mem0.md` describes each.
+No data is kept only for mem0: both APIs find what either has written.
 """

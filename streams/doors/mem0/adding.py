@@ -1,8 +1,9 @@
-"""`add`: messages are said in a session, and what promotion finds worth keeping becomes memory; or kept as they are.
+"""`add`: put messages into a session, from which promotion makes memories, or remember them verbatim.
 
 With `infer` (the default) the messages go into a session's window, where a search finds them at once. Without a
-`run_id` a call is a conversation of its own, which is over: it is decided on at once. Within a `run_id` the session
-goes on, and ends as all sessions do. With `infer=False` what users and assistants say is remembered word by word.
+`run_id` each call is a complete conversation: its session ends, and its exchanges are decided at once. With a
+`run_id` the session continues, and ends like all others. With `infer=False` messages of users and assistants are
+remembered verbatim.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _IDENTITY = ("user_id", "agent_id", "app_id", "run_id")
 
 
 class Added(Body):
-    """What is added, and whose it is: in fields, or in `filters`."""
+    """The messages to add, and their owner: in fields, or in `filters`."""
 
     messages: list[Any] = Field(min_length=1, max_length=MOST_MESSAGES)
     user_id: Id | None = None
@@ -63,11 +64,11 @@ class Added(Body):
         return self
 
     def chat(self) -> Chat:
-        """The messages that have words; pictures and calls of tools have none."""
+        """The messages that have text; pictures and tool calls have none."""
         return chat_of_messages(self.messages)
 
     def said_at(self) -> int:
-        """Epoch ms. Raises 400."""
+        """The time of the messages, in epoch ms. Raises 400."""
         if self.timestamp is None:
             return now_ms()
         at = moment(self.timestamp)
@@ -76,19 +77,19 @@ class Added(Body):
         return at
 
     def id_of(self, user_id: str, *turns: Turn) -> uuid.UUID:
-        """Of what these say. Where it is known when, added again it is there once."""
+        """An id of these turns' content if they have a time, so that repeating the call adds nothing; else random."""
         if self.timestamp is None and all(turn.at is None for turn in turns):
             return uuid.uuid4()
         said = [(turn.place, turn.role, turn.text, turn.at) for turn in turns]
         return event_id("mem0", user_id, self.agent_id, self.app_id, self.run_id, self.timestamp, said)
 
     def meta(self) -> dict[str, Any] | None:
-        """What is kept with each; the app is among it."""
+        """The metadata that is kept with each message, including the app."""
         return {**(self.metadata or {}), **({APP: self.app_id} if self.app_id else {})} or None
 
 
 class Done(NamedTuple):
-    """What was added: ids of messages, or of memories; `not_taken` says of each message that was not why."""
+    """The ids of the added messages or memories; `not_taken` has the reason for each message that was refused."""
 
     ids: set[str]
     applied: bool
@@ -96,13 +97,13 @@ class Done(NamedTuple):
 
 
 class Adding:
-    """Writes what is added, in one request, and waits until it can be read."""
+    """Writes the messages or memories of one request, and waits until they can be read."""
 
     def __init__(self, service: MemoryService) -> None:
         self._service = service
 
     async def add(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
-        """`sources`: who adds it. Raises 400 where nothing of it can be."""
+        """Add the messages, recorded with these `sources`. Raises 400 if none of them can be added."""
         return await (self._say if given.infer else self._remember)(given, user_id, seconds, sources)
 
     async def _say(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:

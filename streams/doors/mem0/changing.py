@@ -1,4 +1,4 @@
-"""What is told on mem0's wire: `add`, `update`, `delete`, `delete_all`, `delete_users`. Each waits for its effect."""
+"""Writes of mem0's API: `add`, `update`, `delete`, `delete_all`, `delete_users`. Each waits for its effect."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tables.memories.editing import OURS, outgrows
 from tables.memories.shard import Shard
 
 Named = Annotated[Id | None, Query()]
-#: Longer than any that the client's options can say.
+#: Characters: more than the client's options can produce.
 MOST_FILTERS: Final = 4096
 
 
 class Update(Body):
-    """What a memory is to be from now on."""
+    """New values of a memory."""
 
     text: Annotated[Content, Field(min_length=1)] | None = None
     metadata: Metadata | None = Field(default=None, description="in place of what it has")
@@ -49,7 +49,7 @@ class Update(Body):
 
 
 def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
-    """For this worker's users."""
+    """The writing routes, for this worker's users."""
     api = APIRouter(tags=["mem0"], route_class=WireRoute)
     entries, adding = Entries(service), Adding(service)
 
@@ -61,10 +61,10 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.post("/v3/memories/add/")
     async def add(given: Added, caller: Writer) -> dict[str, Any]:
-        """Say messages in a session, or with `infer: false` remember them word by word.
+        """Add messages to a session, or with `infer: false` remember them verbatim.
 
-        The results are what can be found now: memories, and what was said and is none yet, under the same id.
-        `not_taken` says of each message that could not be taken why.
+        The results can be found now: memories, and exchanges that are not memories yet, under the same id.
+        `not_taken` has the reason for each message that was refused.
         """
         user_id = caller.user(given.user_id)
         done = await adding.add(given, user_id, WAIT_SECONDS, caller.sources)
@@ -82,7 +82,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.put("/v1/memories/{memory_id}/")
     async def update(memory_id: uuid.UUID, change: Update, caller: Writer) -> Entry:
-        """Another text is embedded again; what was there before is in the history."""
+        """Edit a memory. A new text is embedded again; the history keeps the old one."""
         user_id = await owners.user_of(caller, memory_id)
         memory = await entries.memory(user_id, memory_id)
         metadata = None if change.metadata is None else _in_place(memory, change.metadata)
@@ -96,7 +96,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.delete("/v1/memories/{memory_id}/")
     async def delete(memory_id: uuid.UUID, caller: Writer, delete_linked: bool = False) -> dict[str, str]:
-        """Forget one; with `delete_linked`, what it superseded as well, and what that did."""
+        """Forget a memory; with `delete_linked`, also all that it superseded, directly or indirectly."""
         user_id = await owners.user_of(caller, memory_id)
         memory, _ = await entries.one(user_id, memory_id)
         ids = {memory.id} | (_behind(memory.id, await service.of_user(user_id)) if delete_linked else set())
@@ -112,7 +112,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         run_id: Named = None,
         filters: Annotated[str | None, Query(max_length=MOST_FILTERS)] = None,
     ) -> dict[str, str]:
-        """Forget everything of a user; or what is of an agent, an app, a run, archived memories among it."""
+        """Forget everything of a user, or everything of an agent, an app or a run, including archived memories."""
         wanted = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
         conditions = {name: value for name, value in wanted.items() if value is not None}
         try:
@@ -132,7 +132,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.delete("/v2/entities/{kind}/{name:path}/")
     async def delete_user(kind: str, name: Id, caller: Writer) -> dict[str, str]:
-        """Forget everything of a user: the one kind of entity that there is here."""
+        """Forget everything of a user, the only kind of entity here."""
         if kind != "user":
             raise refused(f"{kind}: users are the entities here: delete_all(user_id=…, {kind}_id=…) forgets one's")
         user = caller.user(name)
@@ -143,18 +143,18 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
 
 def _in_place(memory: Memory, metadata: dict[str, Any]) -> dict[str, Any]:
-    """A patch after which the memory has this metadata, beside what is ours, and no other."""
+    """A patch that replaces the memory's metadata, except our own keys."""
     kept = {*OURS, APP}
     return {**{key: None for key in memory.meta if key not in kept}, **metadata}
 
 
 def _archived(shard: Shard, user_id: str, conditions: Sequence[Condition]) -> list[Memory]:
-    """Those in the archive of which all conditions hold. For the shard's thread."""
+    """The archived memories that match all conditions. Runs on the shard's thread."""
     return matching((one.memory for one in cancellable(shard.archive_of(user_id))), conditions)
 
 
 def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:
-    """All that it superseded, over however many steps."""
+    """All memories that it superseded, directly or indirectly."""
     older = dict[uuid.UUID, set[uuid.UUID]]()
     for memory in memories:
         if memory.superseded_by is not None:
@@ -167,7 +167,7 @@ def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:
 
 
 def _object(filters: str | None) -> dict[str, Any]:
-    """The client's options write `filters` into the address as Python writes an object. Raises 400."""
+    """Parse `filters` of the query, which the client's options write as a Python literal. Raises 400."""
     if filters is None:
         return {}
     try:

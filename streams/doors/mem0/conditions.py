@@ -1,4 +1,4 @@
-"""Conditions over memories that our own filters do not say: any of several, none, and parts of a text."""
+"""Conditions on memories that our own filters do not have: OR, NOT, and parts of a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.recall.filtering import Condition, field_of
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """All of them; of none at all it is true."""
+    """All conditions hold; true if there are none."""
 
     conditions: tuple[Condition, ...]
 
@@ -20,7 +20,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one of them."""
+    """At least one condition holds."""
 
     conditions: tuple[Condition, ...]
 
@@ -30,7 +30,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """Not this one."""
+    """The condition does not hold."""
 
     condition: Condition
 
@@ -40,7 +40,7 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class HasOne:
-    """The field is a list with at least one of these in it, or a text in which one stands."""
+    """The field is a list with at least one of these values, or a text that contains one."""
 
     field: str
     values: frozenset[str]

@@ -1,4 +1,4 @@
-"""A memory as mem0 shows it, and what of it is listed: memories, and what was said and is none yet."""
+"""Memories as mem0 shows them, and the lists of memories and of exchanges that are not memories yet."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 
 Entry = dict[str, Any]
-#: The state of what is a memory, beside `short_term`.
+#: The state of a memory; exchanges have `short_term`.
 STORED: Final = "memory"
 
 
-#: When memories were edited last (epoch ms), of those that ever were.
+#: The time of the last edit (epoch ms) of each memory that was edited.
 Edits = Mapping[uuid.UUID, int]
 
 
 def of_memory(memory: Memory, edits: Edits, *, kept: bool) -> Entry:
-    """`kept`: whether it is a memory, or what was said and is none."""
+    """`kept`: it is a memory; else an exchange that is not one."""
     made = _entry(memory, memory.user_id, memory.text, iso(memory.created_at), memory.meta, edits)
     return {**made, "state": STORED if kept else SHORT_TERM}
 
@@ -60,7 +60,7 @@ def _entry(
 
 
 class Entries:
-    """What a user's `get_all` and `get` show."""
+    """The entries of a user that `get_all` and `get` show."""
 
     def __init__(self, service: MemoryService) -> None:
         self._service = service
@@ -71,26 +71,26 @@ class Entries:
     async def of_user(
         self, user_id: str, conditions: Sequence[Condition] = (), *, replaced: bool = False
     ) -> list[tuple[Memory, bool]]:
-        """Those of which all conditions hold, newest first; and whether it is a memory, or what was said and is none.
+        """Entries that match all conditions, newest first, each with whether it is a memory or only an exchange.
 
-        `replaced`: also those in whose place another one stands.
+        `replaced`: also memories that were superseded.
         """
-        before = await self._service.said_by(user_id)  # the memories after it: what becomes one meanwhile is found
+        before = await self._service.said_by(user_id)  # before the memories, to miss none promoted meanwhile
         now = self._service.clock.now()
         return await self._service.ask(user_id, _chosen, user_id, before, conditions, replaced, now)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, bool]:
-        """The same of one. Raises `MemoryNotFound`."""
+        """The same for one id. Raises `MemoryNotFound`."""
         try:
             return await self._service.one(user_id, memory_id), True
         except MemoryNotFound:
             for memory in await self._service.said_by(user_id):
                 if memory.id == memory_id:
                     return memory, False
-        return await self._service.one(user_id, memory_id), True  # it has become one meanwhile
+        return await self._service.one(user_id, memory_id), True  # it was promoted meanwhile
 
     async def memory(self, user_id: str, memory_id: uuid.UUID) -> Memory:
-        """One that is a memory. Raises `MemoryNotFound`; 409 where it was said and is none."""
+        """The memory with this id. Raises `MemoryNotFound`; 409 for an exchange that is not a memory."""
         found, kept = await self.one(user_id, memory_id)
         if not kept:
             raise HTTPException(
@@ -111,7 +111,7 @@ def _chosen(
     replaced: bool,
     now: int,
 ) -> list[tuple[Memory, bool]]:
-    """For the shard's thread: a user has thousands, and each is asked for all conditions."""
+    """Runs on the shard's thread: a user has thousands, each of which is checked against all conditions."""
     memories = shard.memories_of(user_id)
     found = [(one, True) for one in memories if (replaced or one.current) and not is_expired(one, now)]
     found += [(one, False) for one in _once(said, memories)]
@@ -120,6 +120,6 @@ def _chosen(
 
 
 def _once(said: Iterable[Memory], memories: Iterable[Memory]) -> list[Memory]:
-    """Without the exchanges of which a memory was made, also under another id: they were open when it was asked."""
+    """Drop exchanges that became a memory, also under another id: they were still open when they were read."""
     kept = {(memory.session_id, one) for memory in memories for one in (memory.id, *memory.message_ids)}
     return [one for one in said if kept.isdisjoint((one.session_id, part) for part in (one.id, *one.message_ids))]

@@ -1,11 +1,11 @@
-"""mem0's filter language, parsed into the user whose memories are asked for, and conditions on the memories.
+"""mem0's filter language, parsed into the user of the request and conditions on memories.
 
     {"user_id": "ann"}
     {"AND": [{"user_id": "ann"}, {"created_at": {"gte": "2026-01-01"}}, {"NOT": {"categories": {"in": ["spam"]}}}]}
     {"AND": [{"user_id": "ann"}, {"OR": [{"run_id": "r1"}, {"metadata": {"mood": "fine"}}]}]}
 
-A question is about one user: `user_id` stands once, beside the rest. An unsupported filter is refused in one line;
-none is ignored. As in mem0, `ne` and `NOT` match a missing value, and `"*"` matches any value that is there.
+A request is about one user: `user_id` appears once, beside the rest. An unsupported filter is refused in one line;
+none is ignored. As in mem0, `ne` and `NOT` match a missing value, and `"*"` matches any value that is present.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from streams.doors.mem0.conditions import AnyOf, HasOne, Holds, Says, Without
 from streams.recall.filtering import Condition, Filter, check_size
 
-#: Filters written by hand are not nested deeper.
+#: The deepest nesting; people do not write deeper filters.
 DEEPEST: Final = 20
 APP: Final = "app_id"
 _FIELDS: Final = {
@@ -33,14 +33,14 @@ _COMPARED: Final = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin")
 
 
 class Asked(NamedTuple):
-    """The user, None where no filter names one, and what is to hold of the memories: all of it."""
+    """The user (None if no filter names one), and the conditions, all of which must hold."""
 
     user_id: str | None
     conditions: tuple[Condition, ...]
 
 
 def asked(filters: Mapping[str, Any] | None) -> Asked:
-    """Raises `ValueError` with what is allowed."""
+    """Parse filters. Raises `ValueError`, whose text says what is allowed."""
     try:
         check_size(filters or {})
     except ValueError as exc:
@@ -57,7 +57,7 @@ def asked(filters: Mapping[str, Any] | None) -> Asked:
 
 
 def _beside(filters: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """What is to hold all at once: the fields of an object, and those within AND."""
+    """The fields that must all hold: those of an object, and those within AND."""
     for field, wanted in _object(filters, depth).items():
         if field == "AND":
             for one in _list(field, wanted):
@@ -75,7 +75,7 @@ def _object(given: Any, depth: int) -> Mapping[str, Any]:
 
 
 def _list(field: str, given: Any) -> Sequence[Any]:
-    """NOT is taken around one condition as well."""
+    """The list of conditions under `field`; NOT also accepts a single condition."""
     if field == "NOT" and isinstance(given, Mapping):
         return [given]
     if not isinstance(given, list):
@@ -84,7 +84,7 @@ def _list(field: str, given: Any) -> Sequence[Any]:
 
 
 def _no_condition(why: str) -> ValueError:
-    """For a value of the wrong type: to the caller, it is as wrong as any other value."""
+    """A `ValueError` even for a wrong type: for the caller it is just another wrong value."""
     return ValueError(f"filters: {why}")
 
 
@@ -122,7 +122,7 @@ def _condition(field: str, wanted: Any, depth: int) -> Condition:
 
 
 def _together(given: Any, depth: int) -> Condition:
-    """One member of OR or NOT: all that it says is to hold."""
+    """One member of OR or NOT, all of whose fields must hold."""
     return Holds(tuple(_condition(field, wanted, depth) for field, wanted in _beside(given, depth)))
 
 
@@ -143,7 +143,7 @@ def _compared(field: str, name: str, value: Any) -> Condition:
         return _says(field, name, value)
     if name not in _COMPARED:
         raise ValueError(f"filters: {name[:40]}: the operator is one of {', '.join((*_COMPARED, *_TEXTS))}")
-    if field == "created_at" and value is None:  # it is always there
+    if field == "created_at" and value is None:  # every memory has one
         return Without(Holds(())) if name == "eq" else Holds(())
     try:
         return Filter.of(field, name, value)
@@ -163,7 +163,7 @@ def _says(field: str, name: str, value: Any) -> Condition:
 
 
 def _category(name: str, value: Any) -> Condition:
-    """A memory has several: `in` and `eq` hold where one of them is the one, `contains` where a part of one is."""
+    """A memory has several categories: `in` and `eq` match if one is equal, `contains` if one contains the text."""
     if value is None and name in ("eq", "ne"):
         return Filter.of("metadata.categories", name, None)
     if name in ("eq", "ne", "in", "nin"):

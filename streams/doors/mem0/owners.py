@@ -1,7 +1,7 @@
-"""Whose memory an id is: mem0's client asks for a memory by its id alone, and ids belong to users here.
+"""Find the user of a memory id: mem0's client requests a memory by its id alone, but here ids belong to users.
 
-A token of one user says it. Else the shards of this worker are asked, then the other workers. What was said and is
-no memory yet is in no shard: whose it is, is remembered for the ids that this wire has shown last.
+A token of one user determines it. Else this worker's shards are searched, then the other workers. Exchanges that are
+not memories yet are in no shard: for those, the users of the ids shown last are remembered.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MOST_SHOWN: Final = 20_000
 
 
 class Owners:
-    """Finds the user of an id. One worker's."""
+    """Finds the user of an id, on one worker."""
 
     def __init__(self, service: MemoryService, most: int = MOST_SHOWN) -> None:
         self._service, self._most = service, most
         self._shown = OrderedDict[uuid.UUID, str]()
 
     def showed(self, user_id: str, entries: Iterable[dict[str, Any]]) -> None:
-        """These were shown as the user's."""
+        """Remember that these entries were shown, and belong to the user."""
         for one in entries:
             identity = uuid.UUID(one["id"])
             self._shown[identity] = user_id
@@ -39,7 +39,7 @@ class Owners:
             self._shown.popitem(last=False)
 
     async def user_of(self, caller: Caller, memory_id: uuid.UUID) -> str:
-        """Raises `MemoryElsewhere` where no user of this worker has it whom the caller may know of."""
+        """The user of an id. Raises `MemoryElsewhere` if no user of this worker that the caller may access has it."""
         if caller.users is not None and len(caller.users) == 1:
             return caller.user(None)
         async with self._service.own_shards():

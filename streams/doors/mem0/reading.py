@@ -1,4 +1,4 @@
-"""What is asked on mem0's wire: `search`, `get_all`, `get`, `history`, `users`."""
+"""Reads of mem0's API: `search`, `get_all`, `get`, `history`, `users`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PageSize = Annotated[int, Query(ge=1, le=1000)]
 
 
 class Filtered(Body):
-    """What `search` and `get_all` have in common. An entity is named in `filters`, as mem0 wants it."""
+    """The fields that `search` and `get_all` share. `filters` name the entity, as mem0 requires."""
 
     filters: dict[str, Any] = Field(default={}, description="mem0's: they name the user")
     categories: list[str] = Field(default=[], description="one of them is among the memory's")
@@ -48,7 +48,7 @@ class Filtered(Body):
         return Asked(user_id, (*conditions, *self.more()))
 
     def more(self) -> Sequence[Condition]:
-        """What is said beside the filters."""
+        """The conditions beside the filters."""
         within = [Filter.of("metadata.categories", "contains", one) for one in self.categories]
         return [AnyOf(tuple(within))] if within else []
 
@@ -76,13 +76,13 @@ class ListBody(Filtered):
 
 
 def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owners) -> APIRouter:
-    """For this worker's users; an id alone is looked for on the others as well."""
+    """The reading routes, for this worker's users; an id without a user is searched on the others as well."""
     api = APIRouter(tags=["mem0"], route_class=WireRoute)
     entries = Entries(service)
 
     @api.post("/v3/memories/search/")
     async def search(body: SearchBody, caller: Reader) -> dict[str, Any]:
-        """What answers the query: memories in every state, and what was said and is none yet."""
+        """Memories in every state that answer the query, and exchanges that are not memories yet."""
         named, conditions = body.asked()
         user_id = caller.user(named)
         query = Question(
@@ -104,7 +104,7 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
 
     @api.post("/v3/memories/")
     async def get_all(body: ListBody, caller: Reader, page: Page = 1, page_size: PageSize = 100) -> dict[str, Any]:
-        """The user's memories, newest first, page by page; among them what was said and is none yet."""
+        """The user's memories, newest first, page by page, including exchanges that are not memories yet."""
         named, conditions = body.asked()
         user_id = caller.user(named)
         found = await entries.of_user(user_id, conditions, replaced=not body.latest_only)
@@ -121,18 +121,18 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
 
     @api.get("/v1/memories/{memory_id}/history/")
     async def history(memory_id: uuid.UUID, caller: Reader) -> list[dict[str, Any]]:
-        """How it was added and edited, oldest first."""
+        """How a memory was added and edited, oldest first."""
         user_id = await owners.user_of(caller, memory_id)
         memory, _ = await entries.one(user_id, memory_id)
         return past(memory, await service.ask(user_id, Shard.history, user_id, memory.id))
 
     @api.get("/v1/entities/")
     async def users(request: Request, caller: Reader, page: Page = 1, page_size: PageSize = 1000) -> dict[str, Any]:
-        """The users who have memories, of all workers; of a token for some, those."""
+        """The users who have memories, on all workers; for a token of some users, only those."""
         async with service.own_shards():
             held = [one for part in await service.shards.call_each(Shard.users) for one in part]
         found = [_user(one) for one in held if caller.users is None or one.user_id in caller.users]
-        if FORWARDED in request.headers:  # the worker that asks makes one list of all
+        if FORWARDED in request.headers:  # the forwarding worker merges and pages the lists
             return paged(found, len(found), "/v1/entities/", 1, max(1, len(found)))
         for answer in await forwarding.asked(request):
             if answer.status_code != 200:
@@ -146,7 +146,7 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
 
 
 def paged(results: list[Any], count: int, path: str, page: int, page_size: int) -> dict[str, Any]:
-    """As mem0 pages: `next` and `previous` are addresses, null at the ends."""
+    """A page in mem0's form: `next` and `previous` are addresses, null at the ends."""
 
     def at(number: int) -> str:
         return f"{path}?{urlencode({'page': number, 'page_size': page_size})}"
@@ -160,9 +160,9 @@ def paged(results: list[Any], count: int, path: str, page: int, page_size: int) 
 
 
 def past(memory: Memory, done: Sequence[Done]) -> list[dict[str, Any]]:
-    """An ADD, and an UPDATE for each edit and each other wording, with the texts before and after.
+    """An ADD, and an UPDATE for each edit and each merge that has a `before`, with the old and new texts.
 
-    They are worked out from the newest backwards.
+    The texts are derived from the newest entry backwards.
     """
     shown, text = list[dict[str, Any]](), memory.text
 

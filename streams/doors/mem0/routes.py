@@ -1,4 +1,4 @@
-"""All routes of mem0's wire."""
+"""All routes of mem0's API."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ WHOLE: Final = "siltstone"
 
 
 def mem0_routes(service: MemoryService, forwarding: Forwarding) -> APIRouter:
-    """`MemoryClient(host=…, api_key=…)` of `mem0ai` asks these."""
+    """The routes that `MemoryClient(host=…, api_key=…)` of `mem0ai` calls."""
     api = APIRouter(route_class=WireRoute, responses=because(400, "What cannot be done, in one line"))
     owners = Owners(service)
 
     @api.get("/v1/ping/", tags=["mem0"])
     async def ping() -> dict[str, Any]:
-        """The client asks when it is made, and refuses to be made without an organization and a project.
+        """The client calls this in its constructor, which fails without an organization and a project.
 
-        There are none here: these are names for the whole.
+        Siltstone has neither: these are names for the whole.
         """
         return {"status": "ok", "message": "pong", "org_id": WHOLE, "project_id": WHOLE, "user_email": None}
 

@@ -1,4 +1,4 @@
-"""How this wire refuses: status 400, and one line in `detail`, which mem0's client shows as its error's text."""
+"""Requests and refusals of mem0's API: status 400 and one line in `detail`, which its client shows as the error."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from streams.access.authorize import Principal, authorize
 from streams.doors.http.asker import Asker, asker, sources_by
 from streams.doors.http.policies import READ, WRITE
 
-#: For how many seconds a write waits until it can be read: what was added is found by the search behind it.
+#: Seconds that a write waits until it can be read, so that the next search finds it.
 WAIT_SECONDS: Final = 10.0
 UNNAMED: Final = (
     "user_id: name the user, with user_id in filters (in add: as a field): memories belong to users here; "
     "for what is an agent's own, name a user for it, such as agent:guide"
 )
-#: What the client sends, and what makes no difference here: every search is hybrid, every answer is v1.1.
+#: Fields that the client sends and that have no effect here: every search is hybrid, every answer is v1.1.
 _NO_DIFFERENCE: Final = ("version", "output_format", "async_mode", "org_id", "project_id", "rerank", "keyword_search")
 
 
@@ -29,7 +29,7 @@ def refused(detail: str) -> HTTPException:
 
 
 class WireRoute(APIRoute):
-    """A route whose input is refused with 400 and one line, where the API's own are with 422."""
+    """A route that refuses invalid input with 400 and one line; the API's own routes use 422."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
@@ -44,7 +44,7 @@ class WireRoute(APIRoute):
 
 
 def _said(error: Any) -> str:
-    """`filters.created_at: …`: where it stands in the body or among the parameters, and what is wrong."""
+    """`filters.created_at: …`: the place in the body or the parameters, and the error."""
     where = ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "extra_forbidden":
         return f"{where}: this is not known here: leave it out"
@@ -53,7 +53,7 @@ def _said(error: Any) -> str:
 
 
 class Body(BaseModel):
-    """A body that says nothing unknown: what would be passed over in silence is refused."""
+    """A body without unknown fields: they are refused instead of silently ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -66,23 +66,23 @@ class Body(BaseModel):
 
 
 class Caller:
-    """Who asks on this wire, where the user is found only by the route; `principal` None: no tokens are asked for."""
+    """The caller, for routes that find the user themselves. `principal` is None if no tokens are required."""
 
     def __init__(self, principal: Principal | None, writes: bool) -> None:
         self._principal, self._scope = principal, WRITE if writes else READ
 
     @property
     def users(self) -> frozenset[str] | None:
-        """Those whose memories it may have to do with; None: everybody's."""
+        """The users whose memories it may access; None: all."""
         return None if self._principal is None else self._principal.users
 
     @property
     def sources(self) -> list[str]:
-        """As whose what it writes is recorded."""
+        """The sources that are recorded with its writes."""
         return sources_by(self._principal)
 
     def user(self, named: str | None) -> str:
-        """Whom a request is about. A token of one user may leave the user out. Raises `OtherUser`."""
+        """The user of a request. With a token of one user, the request may omit the user. Raises `OtherUser`."""
         if named is None:
             named = self._principal.only_user if self._principal else None
             if named is None:

@@ -1,6 +1,6 @@
-"""What is done to one memory: pinned, corrected, replaced, archived, restored, forgotten.
+"""Actions on one memory: pin, correct, replace, archive, restore, forget.
 
-Writes are events in the log, like everybody's; the page comes back when the effect can be read.
+Writes are events in the log; the page returns when the effect can be read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from streams.doors.http.shown import command
 from streams.doors.ui.session import Form
 from streams.service import MemoryService
 
-#: Longer than a write takes; what takes longer takes its effect later.
+#: Longer than a write usually takes; a slower one takes effect after the page has returned.
 WAIT_SECONDS: Final = 8.0
 LATE: Final = "late"
-#: What a page says after an action, by the word in its address.
+#: The message of a page after an action, by the word in its address.
 SAID: Final = {
     "pinned": "It is pinned: it does not decay.",
     "unpinned": "It is not pinned any more: it ages.",
@@ -41,7 +41,7 @@ SAID: Final = {
 
 
 async def done(service: MemoryService, event: LongTermEvent, said: str) -> str:
-    """Write it and wait; what the page says then."""
+    """Write the event and wait; return the word for the page's message."""
 
     async def write() -> Sequence[Place]:
         return [await service.write(event)]
@@ -51,11 +51,11 @@ async def done(service: MemoryService, event: LongTermEvent, said: str) -> str:
 
 
 def action_routes(service: MemoryService) -> APIRouter:
-    """`POST /ui/memories/{memory_id}/…`; the user is a parameter, which the guard has looked at."""
+    """`POST /ui/memories/{memory_id}/…`; the user is a parameter, which the guard has checked."""
     api = APIRouter(include_in_schema=False)
 
     def back(fields: Form, user_id: str, memory_id: uuid.UUID | None, said: str) -> Response:
-        """To the page that the form was on; what is gone has none."""
+        """Redirect to the form's page; a forgotten memory has no page of its own."""
         path = "/ui/me" if fields.get("back") == "me" else "/ui/memories"
         if memory_id is not None and path == "/ui/memories":
             path = f"{path}/{memory_id}"
@@ -82,7 +82,7 @@ def action_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/ui/memories/{memory_id}/supersede")
     async def supersede(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
-        """By a text that becomes a memory, or by the id of one that there is."""
+        """Supersede by a text that becomes a memory, or by the id of an existing one."""
         older, by = await service.one(user_id, memory_id), fields.get("by", "").strip()
         with _as_422():
             event: LongTermEvent
@@ -118,10 +118,10 @@ def action_routes(service: MemoryService) -> APIRouter:
 
 
 class _as_422:  # noqa: N801  (reads as the statement that it is)
-    """What is no event is the form's mistake."""
+    """Turn an invalid event into a 422, since the form caused it."""
 
     def __enter__(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
     def __exit__(self, _: object, exc: BaseException | None, *__: object) -> None:
         if isinstance(exc, ValidationError):

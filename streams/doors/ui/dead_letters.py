@@ -1,4 +1,4 @@
-"""The screen of what could not be used: what, where, why; mended and produced again with one click."""
+"""The screen of dead letters: records, places and reasons; each can be repaired and produced again."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from streams.doors.ui.viewer import Looking, Viewer
 from streams.service import MemoryService
 from streams.worker.dead_letter_repair import Letter, Repairing
 
-#: What was produced again since the start is remembered for so many letters, the newest.
+#: The most repaired letters that are remembered, the newest ones.
 MOST_REPAIRED: Final = 1_000
-#: How long a repair waits until what was produced again has its effect.
+#: Seconds that a repair waits until the new record has its effect.
 WAIT_SECONDS: Final = 5.0
 
 
 class Repaired:
-    """Where the letters' records went, by partition and offset of the letter; of this worker, since its start."""
+    """The places of this worker's repaired records since its start, by partition and offset of the letter."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[int, int], Place] = {}
@@ -70,7 +70,7 @@ def dead_letter_routes(service: MemoryService, pages: Pages) -> APIRouter:
         kind: Annotated[str, Query(max_length=256)] = "",
         done: Annotated[str, Query(max_length=256)] = "",
     ) -> HTMLResponse:
-        """The newest ones."""
+        """The newest dead letters."""
         letters = await repairing.newest()
         shown = [one for one in letters if not kind or one.error_type == kind]
         kinds = Counter(letter.error_type for letter in letters).most_common()
@@ -78,7 +78,7 @@ def dead_letter_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
     @api.post("/ui/dead-letters/{partition}/{offset}")
     async def repair(viewer: Looking, partition: int, offset: int, fields: Form) -> Response:
-        """Produce again what the form gives; where it still cannot be read, the form says why."""
+        """Produce the form's value again; if it still cannot be read, show the form with the reason."""
         letter = await repairing.one(partition, offset)
         if letter is None:
             raise HTTPException(404, f"dead-letters[{partition}]@{offset} is not in the topic any more")
@@ -96,7 +96,7 @@ def dead_letter_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def _said(done: str) -> str:
-    """What the page says of a repair."""
+    """The page's message after a repair."""
     if not done:
         return ""
     place, _, waits = done.partition(" ")

@@ -1,8 +1,8 @@
-"""What stands before the dashboard's pages, and what they are sent with.
+"""The middleware in front of the dashboard's pages, and the headers of their responses.
 
-A request's cookie becomes the header that the guard asks for, and what a page answers gets the headers that keep it
-to itself: nothing but our own files is loaded, nothing inline is executed, no other site frames it. A browser that is
-refused gets a page that says so, or the login.
+A request's cookie becomes the header that the guard requires. Responses get headers that isolate the page: a browser
+loads only our own files, executes nothing inline, and shows the page in no other site's frame. A refused browser gets
+a page with the reason, or the login.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streams.doors.ui.pages import Pages
 from streams.doors.ui.session import COOKIE, anonymous, cookie, header_of, held
 
 HOME: Final = "/ui"
-#: Leads to the first screen that the viewer may see.
+#: Redirects to the first screen that the viewer may see.
 START: Final = "/ui/start"
 LOGIN: Final = "/ui/login"
 
@@ -28,7 +28,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-#: Browsers name a form's origin only where referrers are allowed, and forms are told from others' by it.
+#: Referrers stay allowed within the site: without them browsers omit a form's origin, which detects foreign forms.
 HEADERS: Final = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -41,7 +41,7 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 
 
 class Door:
-    """ASGI middleware for `/ui`; `tokens`: whether the API asks for them."""
+    """ASGI middleware for `/ui`; `tokens`: whether the API requires them."""
 
     def __init__(self, app: ASGIApp, tokens: bool) -> None:
         self._plain, self._app, self._pages, self._tokens = app, Unforeseen(app), Pages(), tokens
@@ -58,7 +58,7 @@ class Door:
         await self._app(_with(scope, secret, new, self._tokens), receive, sending)
 
     def _sending(self, scope: Scope, receive: Receive, send: Send, new: str) -> Send:
-        """`send`, which adds our headers, and makes of a failure's JSON what a browser shows."""
+        """A `send` that adds our headers, and turns a failure's JSON into a page."""
         shows = _shows_pages(scope)
         failed: list[tuple[int, bytes]] = []
         body = bytearray()
@@ -90,7 +90,7 @@ class Door:
         return sending
 
     def _instead(self, scope: Scope, status: int, again: str, body: bytes) -> Response:
-        """Of a failure: the login where it is for want of a token, else a page that says what is wrong."""
+        """The page for a failure: the login if the token is missing, else the reason."""
         by_htmx = header_of(scope, b"hx-request") == "true"
         if status == 401:
             if by_htmx:
@@ -111,12 +111,12 @@ def _is_page(path: str) -> bool:
 
 
 def _shows_pages(scope: Scope) -> bool:
-    """Whether a person looks; another worker and our own script read JSON."""
+    """Whether a browser shows the response; other workers and our own script read JSON."""
     return "text/html" in header_of(scope, b"accept") or header_of(scope, b"hx-request") == "true"
 
 
 def _with(scope: Scope, secret: str, new: str, tokens: bool) -> Scope:
-    """The cookie as the header that the API's guard knows; and a new one as if it had come."""
+    """Pass the cookie as the header that the API's guard reads, and a new cookie as if it had been sent."""
     headers = list(scope["headers"])
     if secret and tokens:
         headers = [one for one in headers if one[0] != b"authorization"]
@@ -128,7 +128,7 @@ def _with(scope: Scope, secret: str, new: str, tokens: bool) -> Scope:
 
 
 def _detail(body: bytes) -> str:
-    """What a failure's JSON says."""
+    """The text of a failure's JSON."""
     try:
         detail = orjson.loads(body)["detail"]
     except (orjson.JSONDecodeError, KeyError, TypeError):

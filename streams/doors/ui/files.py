@@ -1,4 +1,4 @@
-"""The files that pages load: scripts, styles and pictures of the package, read once."""
+"""The static files of pages: scripts, styles and pictures of the package, read once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _KINDS: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-#: By name. What is no script, style or picture is not served.
+#: Files by name. Only scripts, styles and pictures are served.
 STATIC: Final = {
     one.name: (kind, one.read_bytes())
     for one in sorted((files(__package__) / "static").iterdir(), key=lambda one: one.name)
     for suffix, kind in _KINDS.items()
     if one.name.endswith(suffix)
 }
-#: In the address of each: another release's files are other ones.
+#: Part of each file's address, so that a new release does not use cached files of the old one.
 VERSION: Final = sha256(b"".join(content for _, content in STATIC.values())).hexdigest()[:12]
 _TAG: Final = f'"{VERSION}"'
 

@@ -1,4 +1,4 @@
-"""The screen of how memories age: states by day, transitions, scores, and what a cleanup would do."""
+"""The screen of the lifecycle: states by day, transitions, scores, and a preview of cleanup."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ChangeOnDay(BaseModel):
 
 
 class LifecycleNumbers(BaseModel):
-    """What one worker's shards count, as of `at` (epoch ms); `points` are memories by whole points of their score."""
+    """Counts of one worker's shards, as of `at` (epoch ms); `points` are memories by whole points of their score."""
 
     at: int
     states: dict[State, int]
@@ -53,7 +53,7 @@ class LifecycleNumbers(BaseModel):
 
 
 async def lifecycle_numbers(service: MemoryService, days: int) -> LifecycleNumbers:
-    """This worker's; nothing is changed by asking."""
+    """This worker's numbers; this changes nothing."""
     async with service.own_shards():
         at, shards, lifecycle = await service.moment(), service.shards, service.settings.lifecycle
         since = first_moment(at, days)
@@ -87,14 +87,14 @@ def lifecycle_routes(service: MemoryService, workers: Workers, pages: Pages) -> 
 
     @api.get("/ui/worker/lifecycle")
     async def worker(days: Annotated[int, Query(ge=1, le=3650)] = 30) -> LifecycleNumbers:
-        """What this worker's shards count."""
+        """The counts of this worker's shards."""
         return await lifecycle_numbers(service, days)
 
     @api.get("/ui/lifecycle")
     async def screen(
         request: Request, viewer: Looking, days: Annotated[int, Query(ge=1, le=3650)] = 30
     ) -> HTMLResponse:
-        """All workers together."""
+        """The screen, with the sums of all workers."""
         told = await workers.tell(
             request, f"/ui/worker/lifecycle?days={days}", lambda: lifecycle_numbers(service, days)
         )

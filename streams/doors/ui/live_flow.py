@@ -1,4 +1,4 @@
-"""The screen that shows messages become exchanges, decisions and memories, as it happens."""
+"""The screen that shows live how messages become exchanges, decisions and memories."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from streams.doors.ui.workers import Workers
 from streams.service import MemoryService
 from streams.telemetry.activity.message_flow import WATCHED_SECONDS, Kind
 
-#: Of the newest steps of all workers.
+#: The most steps shown: the newest of all workers.
 MOST_SHOWN: Final = 120
 _Word = Annotated[str, Query(max_length=256)]
 
 
 class ShownStep(BaseModel):
-    """A step of the flow, as workers tell each other."""
+    """A step of the flow, as workers send it to each other."""
 
     number: int
     at: int
@@ -38,13 +38,13 @@ class ShownStep(BaseModel):
 
 
 class Steps(BaseModel):
-    """One worker's, oldest first."""
+    """The steps of one worker, oldest first."""
 
     steps: list[ShownStep]
 
 
 class Chosen(NamedTuple):
-    """Which steps are shown; what is empty chooses nothing."""
+    """The filter of the steps; an empty field matches all."""
 
     user_id: str = ""
     session_id: str = ""
@@ -81,7 +81,7 @@ def flow_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRo
 
     @api.get("/ui/worker/flow")
     async def worker() -> Steps:
-        """What this worker has noted; it goes on noting."""
+        """The steps that this worker has recorded; it keeps recording."""
         return await own()
 
     @api.get("/ui/flow")
@@ -93,7 +93,7 @@ def flow_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRo
         reason: _Word = "",
         follow: _Word = "",
     ) -> HTMLResponse:
-        """The whole screen. The first look begins the noting."""
+        """The whole screen. The first view starts the recording."""
         values = await shown(request, Chosen(user_id, session_id, reason, follow))
         return pages.page("flow.html", viewer, "/ui/flow", seconds=int(WATCHED_SECONDS), **values)
 
@@ -106,7 +106,7 @@ def flow_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRo
         reason: _Word = "",
         follow: _Word = "",
     ) -> HTMLResponse:
-        """The list alone."""
+        """Only the list."""
         return pages.part(
             "flow_steps.html", viewer, **await shown(request, Chosen(user_id, session_id, reason, follow))
         )

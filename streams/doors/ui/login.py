@@ -1,4 +1,4 @@
-"""Coming in and going out."""
+"""Login and logout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
 
     @api.get("/ui")
     async def entrance() -> HTMLResponse:
-        """Where links lead: it goes on from here, since no other site's link brings the cookie along."""
+        """The target of links. It loads the next page itself: requests from other sites' links carry no cookie."""
         return HTMLResponse(pages.fragment("entrance.html", start=START))
 
     @api.get("/ui/start")
@@ -48,7 +48,7 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
 
     @api.post("/ui/login")
     async def login(request: Request, fields: LoginForm) -> Response:
-        """Keep the token in the cookie, where it is one."""
+        """Store the token in the cookie, if it is valid."""
         secret, wanted = fields.get("token", "").strip(), fields.get("next", HOME)
         if admission is None:
             return RedirectResponse(HOME, 303)
@@ -74,7 +74,7 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
 
 
 def _ours(address: str) -> str:
-    """Where a login leads: an address of the dashboard, and nowhere else.
+    """The address after the login: always one of the dashboard.
 
     >>> _ours("/ui/me?user_id=ann"), _ours("//elsewhere/ui"), _ours("https://elsewhere")
     ('/ui/me?user_id=ann', '/ui', '/ui')

@@ -1,4 +1,4 @@
-"""The screen of memories: whose there are, and a user's, chosen and sorted."""
+"""The screen of memories: a list of users, and a user's memories, filtered and sorted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ORDERS: Final[dict[Order, Callable[[Memory, float], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which of a user's memories are shown, in which order, from which place on. What is empty chooses nothing."""
+    """The filter, order and first place of a user's list of memories. An empty field matches all."""
 
     user_id: str
     state: States
@@ -55,7 +55,7 @@ class Found:
 
 
 def _found(shard: Shard, chosen: Chosen, now: int, lifecycle: LifecycleSettings) -> Found:
-    """For the shard's thread: a user has thousands of memories, and a page few."""
+    """One page. Runs on the shard's thread: a user has thousands of memories, and a page few."""
     archive = chosen.state == "archived"
     held: Sequence[Memory] = (
         [one.memory for one in shard.archive_of(chosen.user_id)] if archive else shard.memories_of(chosen.user_id)
@@ -93,7 +93,7 @@ def memories_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
         order: Order = "newest",
         start: Annotated[int, Query(ge=0)] = 0,
     ) -> HTMLResponse:
-        """A user's, or whose there are. Being shown here counts as no access."""
+        """A user's memories, or the list of users. Showing them does not count as an access."""
         if not user_id:
             told = await workers.tell(request, "/ui/worker/people", own_people)
             return pages.page("users.html", viewer, "/ui/memories", users=newest_users(told), silent=told.silent)

@@ -1,4 +1,4 @@
-"""The screen for the one whose memory it is: see it, correct it, forget it, take it along, read the daily notes."""
+"""The screen of a user's own memory: see it, correct it, forget it, export it, read the daily notes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from streams.service import WAIT_SECONDS, MemoryService
 from tables.memories.shard import Shard
 
 PAGE: Final = 40
-#: Which run wrote what, and from which messages: for programs.
+#: Comments that name runs and source messages, for programs.
 _COMMENT: Final = re.compile(r"<!--.*?-->")
-#: What brought a memory, as its owner reads it.
+#: The reason for a memory, in words for its user.
 WHY: Final = {
     "forced": "you asked to remember it",
     "high_score": "it told something about you",
@@ -42,14 +42,14 @@ WHY: Final = {
 
 
 class Line(NamedTuple):
-    """A line of a daily note: how it is shown, and its text."""
+    """A line of a daily note: its form and its text."""
 
     kind: Literal["title", "head", "item", "rule", "text"]
     text: str
 
 
 def lines_of(markdown: str) -> list[Line]:
-    """The few forms that a day's file has; everything else is text. Nothing of it is trusted.
+    """Parse the few forms of a day's file; everything else is text. The file is not trusted.
 
     >>> lines_of("# Day\\n- tea\\n<!-- run -->")
     [Line(kind='title', text='Day'), Line(kind='item', text='tea')]
@@ -76,7 +76,7 @@ def lines_of(markdown: str) -> list[Line]:
 
 
 def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
-    """`/ui/me`: for a token that is bound to a user, all that there is."""
+    """`/ui/me`: the only screen for a token that is bound to a user."""
     api = APIRouter(include_in_schema=False)
     files, lifecycle = service.summaries.files, service.settings.lifecycle
 
@@ -86,7 +86,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
             return await asyncio.to_thread(files.dates, user_id)
 
     async def shown(user_id: str) -> list[ShownMemory]:
-        """All of the user's that stand for themselves, the newest first."""
+        """The user's current memories, the newest first."""
         now = await service.moment()
         found = [memory for memory in await service.of_user(user_id) if memory.current]
         found.sort(key=lambda memory: -memory.created_at)
@@ -100,7 +100,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
         start: Annotated[int, Query(ge=0)] = 0,
         said: str = "",
     ) -> HTMLResponse:
-        """What is remembered. Being shown here counts as no access."""
+        """The user's memories. Showing them does not count as an access."""
         if not user_id:
             return pages.page("whose.html", viewer, "/ui/me")
         wanted = text.casefold()
@@ -134,7 +134,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
     @api.get("/ui/me/export")
     async def export(user_id: Id) -> Response:
-        """All that is kept of the user, as one JSON file."""
+        """All data of the user as one JSON file."""
         days = await days_of(user_id)
         async with asyncio.timeout(WAIT_SECONDS):
             written = await asyncio.to_thread(lambda: {str(day): files.read(user_id, day) for day in days})
@@ -163,7 +163,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
     @api.post("/ui/me/forget")
     async def forget(user_id: Id, fields: Form) -> Response:
-        """Everything of the user's up to now, where the form says whose once more."""
+        """Forget everything of the user up to now, if the form repeats the user id."""
         if fields.get("sure", "").strip() != user_id:
             raise HTTPException(422, "write your user id into the field to forget everything")
         said = await done(service, command(ForgetUser, user_id), "all-forgotten")
@@ -173,7 +173,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def _why(memory: ShownMemory) -> str:
-    """Why it is kept, for its owner."""
+    """The reason for a memory, in words for its user."""
     promoted = memory.metadata.get("promotion")
     reason = promoted.get("reason") if isinstance(promoted, dict) else memory.kind
     return WHY.get(str(reason), "")

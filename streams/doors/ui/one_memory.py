@@ -1,4 +1,4 @@
-"""The screen of one memory: what it says, how its score will fall, where it comes from, what is like it."""
+"""The screen of one memory: its text, its future score, its origin, and similar memories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streams.doors.ui.viewer import Looking
 from streams.service import MemoryService
 from tables.memories.shard import Shard
 
-#: The curve goes so many days into the future.
+#: The length of the curve.
 DAYS_AHEAD: Final = 365
 _STEP: Final = 3
 _RELATED, _SIMILAR = 8, 0.35
@@ -34,7 +34,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
     @api.get("/ui/memories/{memory_id}")
     async def memory(viewer: Looking, memory_id: uuid.UUID, user_id: Id, said: str = "") -> HTMLResponse:
-        """Being shown here counts as no access."""
+        """The screen. Showing a memory does not count as an access."""
         archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
         found = archived or await service.one(user_id, memory_id)
         now = await service.moment()
@@ -58,7 +58,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def curve_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> dict[str, Any]:
-    """Its score over the coming days, where nothing recalls it, beside the borders of the states."""
+    """The score over the coming days if the memory is not accessed, and the borders of the states."""
     moments = [now + day * DAY_MS for day in range(0, DAYS_AHEAD + 1, _STEP)]
     return {
         "kind": "days",

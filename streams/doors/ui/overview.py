@@ -1,4 +1,4 @@
-"""The screen that says how the workers are: rates, what waits, what is amiss."""
+"""The screen of the workers' condition: rates, lag, warnings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streams.doors.ui.viewer import Looking
 from streams.doors.ui.workers import Told, Workers
 from streams.service import MemoryService
 
-#: So many partitions have a line of their own; of more, those that are furthest behind.
+#: The most partitions with a line of their own: those with the greatest lag.
 MOST_LINES: Final = 8
 
 
 def overview_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRouter:
-    """`/ui/overview`, and what each worker tells the others of itself."""
+    """`/ui/overview`, and the report of each worker for the others."""
     api = APIRouter(include_in_schema=False)
     topics = service.topics
 
@@ -39,7 +39,7 @@ def overview_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
 
     @api.get("/ui/worker")
     async def worker(series: bool = False) -> WorkerReport | Series:
-        """What this worker tells of itself alone."""
+        """The report or series of this worker."""
         return series_of(service) if series else report_of(service)
 
     @api.get("/ui/overview")
@@ -51,12 +51,12 @@ def overview_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
 
     @api.get("/ui/overview/now")
     async def now(request: Request, viewer: Looking) -> HTMLResponse:
-        """What of it changes all the time."""
+        """The part of the screen that changes all the time."""
         return pages.part("overview_now.html", viewer, **await now_of(request))
 
     @api.get("/ui/overview/charts")
     async def charts(request: Request) -> dict[str, Any]:
-        """Its charts' newest data."""
+        """The newest data of the screen's charts."""
         points = await points_of(request)
         return {"rates": _rate_chart(points), "lags": _lag_chart(points)}
 
@@ -92,7 +92,7 @@ def _lag_of(report: WorkerReport | None, topic: str, partition: int) -> int | No
 
 
 def _rate_chart(points: Sequence[Point]) -> dict[str, Any]:
-    """As `siltstone.js` draws it: moments, then a line each."""
+    """The data that `siltstone.js` draws: times, then the values of each line."""
     names = [name for name in RATES if name != "exchanges"]
     return {
         "kind": "time",

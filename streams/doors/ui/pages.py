@@ -1,4 +1,4 @@
-"""Templates become pages. Every text is untrusted, and is escaped wherever it stands."""
+"""Render templates as pages. Every text is untrusted, and is escaped everywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.intake.rules.decision_wording import lasting
 
 
 class Screen(NamedTuple):
-    """A place in the navigation: its address, its name, and who is shown it."""
+    """An entry of the navigation: its address, its name, and who sees it."""
 
     path: str
     name: str
@@ -66,12 +66,12 @@ class Pages:
         return HTMLResponse(self.fragment(template, viewer=viewer, here=here, **values))
 
     def part(self, template: str, viewer: Viewer, **values: Any) -> HTMLResponse:
-        """What takes the place of a part of a page."""
+        """A fragment that replaces a part of a page."""
         return HTMLResponse(self.fragment(template, viewer=viewer, **values))
 
 
 def when(at: int | str) -> str:
-    """A moment in UTC, to the second: epoch ms, or as our answers carry it.
+    """A time in UTC, to the second, from epoch ms or from the text in our answers.
 
     >>> when("2026-02-01T08:30:00.000Z")
     '2026-02-01 08:30:00'
@@ -82,7 +82,7 @@ def when(at: int | str) -> str:
 
 
 def number(value: float, digits: int = 0) -> str:
-    """With thin spaces between thousands.
+    """A number with thin spaces between thousands.
 
     >>> number(12345.678, 1)
     '12\u2009345.7'
@@ -91,6 +91,6 @@ def number(value: float, digits: int = 0) -> str:
 
 
 def short(text: str, chars: int = 160) -> str:
-    """One line of so many characters."""
+    """The text on one line of at most `chars` characters."""
     line = " ".join(text.split())
     return line if len(line) <= chars else f"{line[: chars - 1]}…"

@@ -1,4 +1,4 @@
-"""Whom a worker knows: users with memories, and sessions that are spoken in. For choosing one of them."""
+"""The newest users with memories, and the newest active sessions, to choose from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.doors.ui.workers import Told
 from streams.service import MemoryService
 from tables.memories.shard import Shard
 
-#: Of each kind, of all workers together.
+#: The most users, and the most sessions, of all workers together.
 MOST: Final = 50
 
 
@@ -28,14 +28,14 @@ class KnownSession(BaseModel):
 
 
 class People(BaseModel):
-    """One worker's, the newest first. Moments are epoch ms."""
+    """Users and sessions of one worker, the newest first. Times are epoch ms."""
 
     users: list[KnownUser]
     sessions: list[KnownSession]
 
 
 async def people_of(service: MemoryService) -> People:
-    """This worker's own."""
+    """Users and sessions of this worker."""
     users = [one for found in await service.shards.call_each(Shard.newest_users, MOST) for one in found]
     return People(
         users=[KnownUser(**one._asdict()) for one in users],

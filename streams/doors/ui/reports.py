@@ -1,4 +1,4 @@
-"""What one worker tells of itself, and what several come to together."""
+"""The report of one worker, and the sums of several."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from streams.service import MemoryService
 from streams.telemetry.activity.readings import Reading
 from streams.telemetry.metrics import labelled, value_of
 
-#: Rates are those of so many last seconds.
+#: Rates are averages over these last seconds.
 RATE_SECONDS: Final = 10
-#: A point of the charts is of so many seconds.
+#: A point of the charts covers these seconds.
 POINT_SECONDS: Final = 5
 RATES: Final = ("messages", "exchanges", "promoted", "memories")
 
 
 class WorkerReport(BaseModel):
-    """One worker, now. Lags are records that are not committed, by topic and partition."""
+    """The current report of one worker. Lags are uncommitted records, by topic and partition."""
 
     url: str
     partitions: list[int]
@@ -42,7 +42,7 @@ class WorkerReport(BaseModel):
 
 
 class Point(BaseModel):
-    """What was done a second, and what waited, at a moment (epoch seconds, a multiple of `POINT_SECONDS`)."""
+    """Rates a second, and lags, at a time (epoch seconds, a multiple of `POINT_SECONDS`)."""
 
     at: int
     rates: dict[str, float]
@@ -50,13 +50,13 @@ class Point(BaseModel):
 
 
 class Series(BaseModel):
-    """One worker's last minutes, oldest first; the lag is that of `conversations`."""
+    """The last minutes of one worker, oldest first; the lag is that of `conversations`."""
 
     points: list[Point]
 
 
 def report_of(service: MemoryService) -> WorkerReport:
-    """This worker, as its counters say: no shard is asked."""
+    """The report of this worker, from its counters: no shard is queried."""
     metrics, health = service.metrics, service.health
     readings = list(service.live.readings)
     lag: dict[str, dict[int, int]] = {}
@@ -89,7 +89,7 @@ def report_of(service: MemoryService) -> WorkerReport:
 
 
 def series_of(service: MemoryService) -> Series:
-    """The last quarter of an hour, a point each `POINT_SECONDS`."""
+    """The last quarter of an hour, one point every `POINT_SECONDS`."""
     topic = service.topics.conversations
     newest: dict[int, Reading] = {}
     readings = list(service.live.readings)
@@ -108,7 +108,7 @@ def series_of(service: MemoryService) -> Series:
 
 
 def together(each: Sequence[Series]) -> list[Point]:
-    """The sum of all workers: a moment counts what each of them told of it."""
+    """The sum of all workers: each point adds the rates of the workers that reported it."""
     moments: dict[int, Point] = {}
     for series in each:
         for point in series.points:
@@ -123,7 +123,7 @@ def together(each: Sequence[Series]) -> list[Point]:
 
 
 def summed(counts: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> dict[str, float]:
-    """By name."""
+    """The sums by name."""
     total: Counter[str] = Counter()
     for one in counts:
         total.update(one)
@@ -142,6 +142,6 @@ def _rates_now(readings: Sequence[Reading]) -> dict[str, float]:
 
 
 def _states(gauge: Gauge) -> dict[str, int]:
-    """As the last recompute counted them; empty before the first."""
+    """The states as counted by the last recompute; empty before the first."""
     found = {sample.labels["state"]: int(sample.value) for family in gauge.collect() for sample in family.samples}
     return {state.value: found[state.value] for state in State if state.value in found}

@@ -1,4 +1,4 @@
-"""The screen that takes a question apart: ranked by words, by meaning, by both; and the prompt that comes of it."""
+"""The screen that analyses a query: rankings by words, by meaning and by both, and the resulting prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.doors.ui.workers import Workers
 from streams.recall import search as recall
 from streams.service import MemoryService
 
-#: Looked at, and shown in each column.
+#: The hits considered, and those shown in each column.
 CONSIDERED, SHOWN = 40, 10
 Among = Literal["active", "cold", "all"]
 AMONGS: Final = (("active", "active"), ("cold", "active and cold"), ("all", "all states"))
@@ -33,7 +33,7 @@ def search_routes(service: MemoryService, workers: Workers, pages: Pages) -> API
             return await people_of(service)
 
     async def answered(user_id: str, session_id: str, text: str, among: Among) -> dict[str, Any]:
-        """The user's memories, three times ranked. `context` asks as an assistant's question does by default."""
+        """The user's memories, ranked in three ways. `context` uses the defaults of an assistant's request."""
         states = wanted_states(include_all=among == "all", include_cold=among == "cold")
         query = recall.Query(user_id, text, CONSIDERED, states, explain=True, replaced=among == "all", touch=False)
         found = await service.search(query)
@@ -56,7 +56,7 @@ def search_routes(service: MemoryService, workers: Workers, pages: Pages) -> API
         q: _Word = "",
         among: Among = "active",
     ) -> HTMLResponse:
-        """The form, and below it what it finds."""
+        """The form, and its results below."""
         values: dict[str, Any] = {"people": ()}
         asked = bool(user_id and q.strip())
         if asked:

@@ -1,11 +1,11 @@
-"""Who is logged in to the dashboard: a cookie, and what keeps other sites from using it.
+"""The login of the dashboard: a cookie, and its protection against other sites.
 
-The cookie holds the token itself. So any worker knows it, also behind forwarding, nothing is kept on a server, and a
-token that is revoked is logged out at once. No script reads it (`HttpOnly`), no other site's request carries it
-(`SameSite=Strict`), and it goes to `/ui` alone: for `/v1` it is no token. Where no tokens are asked for, it holds a
-random value, which forms are bound to just as well.
+The cookie holds the token itself. So every worker knows it, also behind forwarding; no server keeps sessions; and a
+revoked token is logged out at once. No script reads it (`HttpOnly`), no other site's request carries it
+(`SameSite=Strict`), and it is sent only to `/ui`: for `/v1` it is no token. If no tokens are required, it holds a
+random value, to which forms are bound in the same way.
 
-A form carries a value that is made of the cookie, which another site cannot read: `form_token`.
+A form carries `form_token`, a value derived from the cookie, which another site cannot read.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from starlette.types import Scope
 COOKIE: Final = "siltstone_session"
 FIELD: Final = "form_token"
 HEADER: Final = "x-form-token"
-#: What browsers keep of a cookie: its name and value, in bytes.
+#: The most bytes of a cookie's name and value that browsers keep.
 MOST_COOKIE_BYTES: Final = 4096
 #: Longer `Cookie` headers are ignored.
 _MOST_HEADER_BYTES: Final = 2 * MOST_COOKIE_BYTES
-#: Of a form: a memory's text and what is around it, percent-encoded.
+#: The most bytes of a form: a memory's text and the other fields, percent-encoded.
 MOST_FORM_BYTES: Final = 1024 * 1024
 _PURPOSE: Final = b"siltstone dashboard form"
 _RANDOM_BYTES: Final = 32
@@ -35,14 +35,15 @@ _NOT_OURS: Final = "this form is not of this page, or the login has changed: loa
 
 
 def header_of(scope: Scope, name: bytes) -> str:
-    """The first header of this name (in lower case); empty where there is none."""
+    """The first header of this name (in lower case); empty if there is none."""
     return next((value.decode("latin-1") for one, value in scope["headers"] if one == name), "")
 
 
 def held(scope: Scope) -> str:
-    """What the cookie holds; empty where there is none.
+    """The value of the cookie; empty if there is none.
 
-    `http.cookies` takes time that grows with the square of the header's length, and this is asked before any token.
+    `http.cookies` is not used: its time grows with the square of the header's length, and this runs before any token
+    is checked.
     """
     given = header_of(scope, b"cookie")
     if len(given) > _MOST_HEADER_BYTES:
@@ -57,7 +58,7 @@ def anonymous() -> str:
 
 
 def form_token(secret: str) -> str:
-    """What a form of this session carries.
+    """The value that a form of this session carries.
 
     >>> form_token("a") == form_token("a"), form_token("a") == form_token("b")
     (True, False)
@@ -66,18 +67,18 @@ def form_token(secret: str) -> str:
 
 
 def fits(secret: str) -> bool:
-    """Whether browsers keep it."""
+    """Whether browsers keep a cookie with this value."""
     return len(COOKIE) + len(secret) <= MOST_COOKIE_BYTES
 
 
 def cookie(value: str, secure: bool) -> str:
-    """The `Set-Cookie` header; an empty value takes the cookie back. It ends with the browser."""
+    """The `Set-Cookie` header; an empty value deletes the cookie. It ends when the browser is closed."""
     gone = "" if value else "; Max-Age=0"
     return f"{COOKIE}={value}; Path=/ui; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}{gone}"
 
 
 def is_secure(request: Request) -> bool:
-    """Whether the browser has its page by https. With a form, the browser says so itself, regardless of a proxy."""
+    """Whether the browser loaded its page by https. With a form, its `Origin` says so, regardless of a proxy."""
     headers = request.headers
     return (
         request.url.scheme == "https"
@@ -87,9 +88,9 @@ def is_secure(request: Request) -> bool:
 
 
 async def form(request: Request) -> dict[str, str]:
-    """Its fields; of a name that comes twice, the last one. Raises `HTTPException`.
+    """The fields of a form; of a repeated name, the last one. Raises `HTTPException`.
 
-    That no other site has sent it is asked before (`http/hosts.py`).
+    `http/hosts.py` has already checked that no other site sent it.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -106,14 +107,14 @@ async def form(request: Request) -> dict[str, str]:
 
 
 async def protected_form(request: Request, fields: Annotated[dict[str, str], Depends(form)]) -> dict[str, str]:
-    """The fields of a form of a page that this session was given."""
+    """The fields of a form, if its page was made for this session. Raises `HTTPException`."""
     given, secret = fields.pop(FIELD, "") or request.headers.get(HEADER, ""), held(request.scope)
     if not secret or not hmac.compare_digest(given.encode(), form_token(secret).encode()):
         raise HTTPException(403, _NOT_OURS)
     return fields
 
 
-#: What each POST but the login takes.
+#: The form of each POST except the login.
 Form = Annotated[dict[str, str], Depends(protected_form)]
-#: The login's: there is no session yet.
+#: The form of the login: there is no session yet.
 LoginForm = Annotated[dict[str, str], Depends(form)]

@@ -1,4 +1,4 @@
-"""The screens of sessions: which there are, and what became of each exchange of one."""
+"""The screens of sessions: a list, and the decisions on the exchanges of one session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.service import MemoryService
 
 
 def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRouter:
-    """`/ui/sessions`, `/ui/session`, and whom this worker knows."""
+    """`/ui/sessions`, `/ui/session`, and the users and sessions of this worker."""
     api = APIRouter(include_in_schema=False)
 
     async def own() -> People:
@@ -27,12 +27,12 @@ def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> AP
 
     @api.get("/ui/worker/people")
     async def people() -> People:
-        """Whom this worker knows."""
+        """The users and sessions of this worker."""
         return await own()
 
     @api.get("/ui/sessions")
     async def sessions(request: Request, viewer: Looking) -> HTMLResponse:
-        """Those that were spoken in last."""
+        """The sessions with the newest messages."""
         told = await workers.tell(request, "/ui/worker/people", own)
         return pages.page("sessions.html", viewer, "/ui/sessions", sessions=newest_sessions(told), silent=told.silent)
 
@@ -40,7 +40,7 @@ def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> AP
     async def session(
         viewer: Looking, user_id: Id, session_id: Id, limit: Annotated[int | None, Query(ge=1, le=1000)] = None
     ) -> HTMLResponse:
-        """One session: its window, what was decided on each exchange and why, and what would have to change."""
+        """One session: its window, the decision on each exchange, the reason, and what would have to change."""
         found = await decisions_of(service, user_id, session_id, limit)
         window = {
             one.exchange.messages[0].message_id: one.exchange

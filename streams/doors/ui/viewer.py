@@ -1,4 +1,4 @@
-"""Who looks at the dashboard, and so which screens and buttons there are."""
+"""The viewer of the dashboard, who determines the screens and buttons."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from streams.access.authorize import Principal
 from streams.doors.http.asker import Asker
 from streams.doors.ui.session import form_token, held
 
-#: Where no tokens are asked for: any user of this machine.
+#: The principal if no tokens are required: any user of this machine.
 ANYBODY: Final = Principal("", None, frozenset(Scope))
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """`token` is what the forms of the page carry; `logged_in` is whether there is a way to log out."""
+    """`token` is the value that the page's forms carry; `logged_in`: whether a logout is offered."""
 
     principal: Principal
     token: str
@@ -39,12 +39,12 @@ class Viewer:
 
     @property
     def users(self) -> list[str]:
-        """Those that a bound token has to choose from."""
+        """The users of a bound token."""
         return sorted(self.principal.users or ())
 
 
 def _viewer(request: Request, asker: Asker) -> Viewer:
-    """The guard has let the request through by now."""
+    """The viewer of a request that the guard has admitted."""
     return Viewer(asker or ANYBODY, form_token(held(request.scope)), asker is not None)
 
 

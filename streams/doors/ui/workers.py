@@ -1,4 +1,4 @@
-"""The numbers of all workers of the group: the worker that gets a request asks the others and adds them up."""
+"""The numbers of all workers of the group: the worker that gets a request collects them from the others."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Told(Generic[M]):
-    """What each worker told, this one first; `silent` are the addresses of those that did not answer."""
+    """The answers of the workers, this one first; `silent` has the addresses of those that did not answer."""
 
     each: list[M]
     silent: list[str]
 
 
 class Workers:
-    """`partitions`: how many there are in all."""
+    """Collects numbers from all workers. `partitions`: the number of all partitions."""
 
     def __init__(self, forwarding: Forwarding, partitions: int) -> None:
         self._forwarding, self.partitions = forwarding, partitions
 
     async def tell(self, request: Request, path: str, own: Callable[[], Awaitable[M]]) -> Told[M]:
-        """`own` numbers, and what the others answer at `path`. Another worker that asks is told our own alone."""
+        """The `own` numbers, and the other workers' answers at `path`. For a forwarded request, only `own`."""
         mine = await own()
         if FORWARDED in request.headers:
             return Told([mine], [])

@@ -1,1 +1,1 @@
-"""What is decided on a session: pure functions of its records and its state."""
+"""Rules of intake: pure functions of a session's records and its state."""

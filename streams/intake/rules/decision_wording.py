@@ -1,4 +1,4 @@
-"""A decision on an exchange as sentences: its grounds, and what would change it."""
+"""Sentences on the decision about an exchange: its grounds, and what would change it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from streams.intake.rules.scoring import KEEP_ABOVE, RATING
 
 
 class Wording:
-    """Sentences about the decisions of `promoter`, whose ratings come from the model, or the estimator, of that name.
+    """Sentences about the decisions of `promoter`. `rater_name` names the model, or the estimator, that rates.
 
-    What programs read keeps its words: "judge" in these sentences and in reasons, "value" for the rating.
+    Programs read these sentences and the reasons, so they keep the words "judge", and "value" for the rating.
 
-    They are those of the weights as they are: emotion or content alone is exactly the border, both are above it.
-    Content is a content keyword, or what the local estimator sees as personal.
+    The sentences hold for the present weights: emotion or content alone is exactly the border, both are above it.
+    Content is a content keyword, or text that the local estimator rates as personal.
     """
 
     def __init__(self, promoter: Promoter, rater_name: str) -> None:
         self._promoter, self._rater = promoter, rater_name
 
     def grounds(self, decision: Decision) -> str:
-        """Why it is kept or dropped: what stands after the colon."""
+        """Return why the exchange is kept or dropped: the text after the colon."""
         parts, policy = decision.parts, self._promoter.policy
         if parts.reason == "forced":
             return "the user asked to remember it"
@@ -47,7 +47,7 @@ class Wording:
         return f"{told}: {_sum(parts)} {'>' if decision.kept else '≤'} {_decimal(KEEP_ABOVE)}"
 
     def question(self, parts: Parts) -> str:
-        """Why a value is wanted, where it is not known."""
+        """Return why an unknown rating is needed."""
         if self._promoter.policy == "all":
             return f"policy all keeps it, and the value from {self._rater} sets its importance"
         if self._promoter.policy == "llm":
@@ -55,7 +55,7 @@ class Wording:
         return f"{_sum(parts)} is close enough to {_decimal(KEEP_ABOVE)} that the value from {self._rater} decides"
 
     def change(self, exchange: Exchange, parts: Parts) -> str:
-        """What would bring another outcome than the one that has these parts."""
+        """Return what would change the outcome that has these parts."""
         match parts.reason:
             case "forced":
                 return "Without the remember phrase it would be scored like any other."
@@ -79,7 +79,7 @@ class Wording:
 
 
 def _sum(parts: Parts) -> str:
-    """As it is added up; `fullness 0.30 + emotion 0 + content 0.20 + value 0.06 = 0.56`."""
+    """Return the parts as a sum: `fullness 0.30 + emotion 0 + content 0.20 + value 0.06 = 0.56`."""
     terms = [("fullness", parts.fullness), ("emotion", parts.sentiment), ("content", parts.content)]
     if parts.value is not None:
         terms.append(("value", parts.total - parts.fullness - parts.sentiment - parts.content))
@@ -91,7 +91,7 @@ def _decimal(thousandths: int) -> str:
 
 
 def lasting(seconds: int) -> str:
-    """A span in its largest whole unit: `24 h`, `30 min`, `90 s`."""
+    """Return a duration in its largest whole unit: `24 h`, `30 min`, `90 s`."""
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds % length == 0:
             return f"{seconds // length} {unit}"

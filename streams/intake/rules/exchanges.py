@@ -1,4 +1,4 @@
-"""When an exchange is over."""
+"""Rules for where an exchange ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Limits:
 
 
 def answered(said: Sequence[Message]) -> bool:
-    """Whether an assistant has said any of it."""
+    """True if any of the messages is an assistant's."""
     for message in said:  # noqa: SIM110 - a generator takes twice as long, for every session of every batch
         if message.role is Role.ASSISTANT:
             return True
@@ -33,17 +33,17 @@ def answered(said: Sequence[Message]) -> bool:
 
 
 def starts_new(said: Sequence[Message], message: Message, limits: Limits) -> bool:
-    """Whether `message` begins another exchange than the open one, of which `said`, in time order, is all so far."""
+    """True if `message` begins a new exchange. `said` are the open exchange's messages so far, in time order."""
     return len(said) >= limits.messages or (message.role is Role.USER and answered(said))
 
 
 def silence_closes(said: Sequence[Message], moment: int, limits: Limits) -> bool:
-    """Whether the open exchange is over when nothing more is said up to `moment` (epoch ms)."""
+    """True if silence up to `moment` (epoch ms) closes the open exchange."""
     return bool(said) and moment - said[-1].timestamp >= limits.gap_ms
 
 
 def cut(messages: Iterable[Message], limits: Limits) -> list[list[Message]]:
-    """Messages in time order as exchanges; the last one is open, the others are over."""
+    """Cut messages, in time order, into exchanges; the last one is open, the others are closed."""
     exchanges: list[list[Message]] = [[]]
     for message in messages:
         said = exchanges[-1]

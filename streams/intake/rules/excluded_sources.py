@@ -1,4 +1,4 @@
-"""Promotion with `memory.excluded_sources`: messages of these sources are neither weighed nor kept.
+"""Promotion with `memory.excluded_sources`: messages of these sources are neither scored nor kept.
 
 An exchange in which only excluded sources have spoken is dropped. The memory of any other exchange has its usual id,
 which is derived from all its messages.
@@ -16,19 +16,19 @@ from schemas.settings import MemorySettings
 from streams.intake.rules.decision import Decision, Estimator, RatingNeeded
 from streams.intake.rules.promotion import Promoter
 
-#: The reason of what is dropped because of who said it.
+#: The reason of exchanges that are dropped because of their sources.
 EXCLUDED: Final = "excluded_source"
 
 V = TypeVar("V", Decision, RatingNeeded, Decision | RatingNeeded, Decision | RatingNeeded | None)
 
 
 def promoter_of(memory: MemorySettings, estimator: Estimator | None) -> Promoter:
-    """The one that the settings ask for."""
+    """Return the promoter for the settings."""
     return HeedingPromoter(memory, estimator) if memory.excluded_sources else Promoter(memory, estimator)
 
 
 class HeedingPromoter(Promoter):
-    """Hears some sources only, and decides as any other on what is left."""
+    """Ignores the excluded sources, and decides on the rest like any other promoter."""
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
         super().__init__(memory, estimator)
@@ -60,7 +60,7 @@ def _dropped(exchange: Exchange) -> Decision:
 
 
 def _of(exchange: Exchange, heard: Exchange, verdict: V) -> V:
-    """What was decided on what was heard of the exchange, as a decision on the exchange."""
+    """Turn the verdict on the heard part into one on the whole exchange."""
     if isinstance(verdict, Decision):
         return replace(verdict, exchange=exchange, heard=None if heard == exchange else heard)
     return verdict if verdict is None else replace(verdict, exchange=exchange)

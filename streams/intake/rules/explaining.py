@@ -1,8 +1,8 @@
-"""Why each exchange of a session was kept, dropped, or has yet to be decided on, in plain words.
+"""Explanations in plain words: why an exchange of a session was kept, dropped, or is not decided yet.
 
-No decision is stored with the window, and none has to be: an exchange is scored only when the session is longer
-than the threshold or when it leaves, so its `fullness` is whole whenever it counts, and the rest is in its text.
-What was decided is worked out again here, by the same `Promoter`: under the settings as they are now.
+Decisions are not stored with the window, and need not be: an exchange is scored only when the session is longer
+than the threshold or when it leaves, so its `fullness` is full whenever it counts, and the rest is in its text.
+The same `Promoter` repeats the decision here, under the present settings.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Until when a closed exchange is not scored: `exchanges` more have closed, or the session has ended.
+    """When a closed exchange will be scored: after `exchanges` more have closed, or at the session's end.
 
-    The session ends by itself at `session_ends_at` (epoch ms of event time) if nothing more is said.
+    If nothing more is said, the session ends at `session_ends_at` (epoch ms of event time).
     """
 
     exchanges: int
@@ -50,11 +50,11 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What became of an exchange, why, and what would have to change.
+    """What became of an exchange, why, and what would change that.
 
     `outlook` is what an open or waiting exchange would become as things stand. Importance and parts are those of
-    the status or the outlook: importance is None while a rating is wanted, both are None where nothing was said.
-    `memory_id` is the id of the memory that a closed exchange is or would be.
+    the status or the outlook: importance is None while a rating is needed, both are None if neither a user nor an
+    assistant has spoken. `memory_id` is the id of the memory that a closed exchange is or would become.
     """
 
     exchange: Exchange
@@ -69,10 +69,10 @@ class Explanation:
 
 
 class Explainer:
-    """The rules of the settings, ready to explain any session.
+    """Explains sessions by the rules of the settings.
 
     With an `estimator`, which answers at once, every rating is known. Without one, a model named `rater_name` rates,
-    and `explain` is told what it answered about the `questions`.
+    and the caller passes its answers to the `questions` to `explain`.
     """
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None, rater_name: str) -> None:
@@ -82,15 +82,15 @@ class Explainer:
         self.rater_name = rater_name
 
     def questions(self, exchanges: Iterable[Exchange]) -> list[Exchange]:
-        """Those whose rating decides and is to be had from the model alone."""
+        """Return the exchanges whose rating decides, and that only the model can rate."""
         return [exchange for exchange in exchanges if exchange.spoken and self._decision(exchange, {}) is None]
 
     def explain(
         self, session: Session, exchanges: Iterable[Exchange], ratings: Mapping[int, int]
     ) -> list[Explanation]:
-        """Each of the exchanges: some that the session holds, and the open one.
+        """Explain each of these exchanges: closed ones of the session, or the open one.
 
-        `ratings` are the model's answers by the exchange's number; where there is none, none is known.
+        `ratings` are the model's answers by the exchange's number; a missing rating is unknown.
         """
         turns = self._turns(session)
         return [self._explain(session, exchange, ratings, turns) for exchange in exchanges]
@@ -103,7 +103,7 @@ class Explainer:
             return self._unspoken(exchange, status or Status.UNSPOKEN)
         decision = None if status is Status.ASKED else self._decision(exchange, ratings)
         unknown = self._promoter.rated(exchange, None)
-        if decision is None and status is None:  # it has been decided on, without the rating
+        if decision is None and status is None:  # it was decided without the rating
             decision = unknown
         parts = replace(unknown.parts, reason=VALUE_WANTED) if decision is None else decision.parts
         outcome = Status.ASKED if decision is None else Status.PROMOTED if decision.kept else Status.DROPPED
@@ -140,7 +140,7 @@ class Explainer:
         return Explanation(exchange, status, why, "What a user or an assistant says is scored.")
 
     def _decision(self, exchange: Exchange, ratings: Mapping[int, int]) -> Decision | None:
-        """The decision on an exchange that closed and is scored; None where its value decides and is not known."""
+        """Return the decision on a closed exchange when it is scored; None if it needs a rating that is unknown."""
         verdict = self._promoter.at_close(exchange) or self._promoter.score(exchange, 0, leaving=True)
         if not isinstance(verdict, RatingNeeded):
             return verdict
@@ -152,10 +152,10 @@ class Explainer:
         return None if rating is None else self._promoter.rated(exchange, rating)
 
     def _turns(self, session: Session) -> dict[int, int]:
-        """How many more exchanges close until each waiting one is scored, by its number.
+        """Return how many more exchanges must close until each waiting one is scored, by its number.
 
-        Each that closes beyond the threshold has the oldest waiting one scored, and each beyond the capacity
-        pushes the oldest one out of the window.
+        Each that closes beyond the threshold causes the oldest waiting one to be scored, and each beyond the
+        capacity pushes the oldest one out of the window.
         """
         turns: dict[int, int] = {}
         waiting, window = deque(session.pending), deque(session.window)
@@ -177,7 +177,7 @@ class Explainer:
         return f"It is scored when {more} closed, the session ends ({silence} of silence end it), or it expires."
 
     def _closing(self, exchange: Exchange) -> str:
-        """What closes the open exchange."""
+        """Return what closes the open exchange."""
         said, gap = exchange.messages, lasting(self._memory.exchange_gap_seconds)
         if len(said) >= self._memory.exchange_messages:
             message = "the next message"
@@ -192,7 +192,7 @@ _NOBODY_ASKS = "A model was to be asked about it, and none is in the settings an
 
 
 def _undecided(session: Session, exchange: Exchange) -> Status | None:
-    """Why nothing is decided on the exchange yet; None where it is, or where there is nothing to decide on."""
+    """Return why the exchange is not decided yet; None if it is, or if there is nothing to decide."""
     if session.open and exchange.seq == session.next:
         return Status.OPEN
     if exchange.seq in session.asked:

@@ -1,11 +1,11 @@
-"""The importance of a text that was stored without one, by the analysis that promotion makes of exchanges.
+"""Importance of a text that was stored without one, by the same analysis that promotion uses for exchanges.
 
     asks to be remembered                 100
     content: a keyword, or personal       70 + 3 × the local estimator's value, 0-10
     else                                  70 as a memory, which is born active; 50 as a short-term one, which ends
                                           with its session
 
-The local estimator is asked even where a model rates exchanges: reading events must not wait for a network.
+The local estimator is used even if a model rates exchanges: reading events must not wait for a network.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FOR_A_WHILE: Final = 50.0
 
 
 class Importance:
-    """By the phrases, the keywords and the `content_value` of the settings."""
+    """Rates texts by the phrases, the keywords and the `content_value` of the settings."""
 
     def __init__(self, memory: MemorySettings) -> None:
         self._scorer = Scorer(memory)
 
     def of(self, text: str, *, short_term: bool) -> float:
-        """0-100: 70 and more outlives a session."""
+        """Return the importance, 0-100; from 70 on, a short-term memory outlives its session."""
         said = Exchange(0, (Message("", Role.USER, text, 0),))
         if self._scorer.asks_to_remember(said):
             return ASKED_FOR
@@ -41,7 +41,7 @@ class Importance:
         return FOR_A_WHILE if short_term else LEAST
 
     def weighed(self, event: LongTermEvent) -> LongTermEvent:
-        """The event, with the importance of its text where it asks to remember one and gives none."""
+        """Return the event; a `Remember` without an importance, except an item, gets that of its text."""
         if isinstance(event, Remember) and event.kind != "item" and "importance" not in event.model_fields_set:
             importance = self.of(event.text, short_term=event.kind == "short_term")
             return event.model_copy(update={"importance": importance})

@@ -1,6 +1,6 @@
-"""Whether an exchange goes on into long-term memory, and with what importance.
+"""Promotion rules: whether an exchange enters long-term memory, and with what importance.
 
-In this order, for an exchange that closed: forced (the user asked to remember it), rolling (more than
+In this order, for a closed exchange: forced (the user asked to remember it), rolling (more than
 `promote_threshold` exchanges in the session: the oldest unevaluated one is scored), leaving (session end,
 capacity, expiry: scored).
 """
@@ -16,21 +16,21 @@ from streams.intake.rules.decision import Decision, Estimator, RatingNeeded
 from streams.intake.rules.scoring import FULLNESS, KEEP_ABOVE, RATING, Local, Scorer
 from streams.language.estimator import unread
 
-#: Policy `llm` keeps from here on.
+#: The lowest rating that policy `llm` keeps.
 KEEP_RATING = 7
 
-#: The importance of what is kept and no more.
+#: The lowest importance of a kept exchange.
 LEAST_IMPORTANCE = 70
 
-#: The reason of what is kept because nothing here reads its language.
+#: The reason of exchanges that are kept because the local estimator cannot read their language.
 UNREAD = "unread"
 
 
 class Promoter:
-    """Decides by the settings' policy; asks for a rating only where it can decide.
+    """Decides by the settings' policy; asks for a rating only if it can change the decision.
 
-    With an `estimator`, which answers at once, there are no questions. Without one, a `RatingNeeded` comes instead
-    of a decision wherever a rating is wanted.
+    An `estimator` answers at once. Without one, the result is a `RatingNeeded` instead of a decision whenever a
+    rating is needed.
     """
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
@@ -41,7 +41,7 @@ class Promoter:
         self.threshold = memory.promote_threshold
 
     def at_close(self, exchange: Exchange) -> Decision | RatingNeeded | None:
-        """What an exchange's closing brings by itself: forced, or policy `all`; else None."""
+        """Return the decision that closing alone causes: forced, or policy `all`; else None."""
         if self._scorer.asks_to_remember(exchange):
             return Decision(exchange, True, 100, Parts(total=1000, reason="forced"), self._pins_requests)
         if self.policy == "all":
@@ -49,11 +49,11 @@ class Promoter:
         return None
 
     def rolls(self, exchanges_in_session: int) -> bool:
-        """Whether the session is long enough for its oldest unevaluated exchange to be scored."""
+        """True if the session is long enough for its oldest unevaluated exchange to be scored."""
         return exchanges_in_session > self.threshold
 
     def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision | RatingNeeded:
-        """The decision on an exchange that is the oldest of too many, or leaves."""
+        """Decide on an exchange that is the oldest of too many, or that leaves the window."""
         if self.policy != "weighted":
             return self._by_rating(exchange, _WHOLE)
         local = self._scorer.local(exchange, exchanges_in_session, leaving=leaving)
@@ -64,19 +64,19 @@ class Promoter:
         return self._by_rating(exchange, local)
 
     def rated(self, exchange: Exchange, rating: int | None) -> Decision:
-        """The decision on an exchange whose rating was asked for. None, if the model gave no rating, counts as 0.
+        """Decide on an exchange whose rating was requested. None, if the model gave no rating, counts as 0.
 
-        A rating is only asked for when the exchange weighs as much as in a full window, so this weight applies here.
+        A rating is requested only when the exchange has the `fullness` of a full window, so that applies here.
         """
         local = self._scorer.local(exchange, 0, leaving=True) if self.policy == "weighted" else _WHOLE
         return self._decided(exchange, local, rating)
 
     def rating_of(self, exchange: Exchange) -> int | None:
-        """What the estimator says of it; None where there is none that answers at once."""
+        """Return the estimator's rating; None if there is no estimator."""
         return None if self._estimator is None else self._estimator(*exchange.said())
 
     def heard(self, exchange: Exchange) -> Exchange:
-        """The part of an exchange that counts, and that the rater is shown."""
+        """Return the part of an exchange that counts, and that the rater sees."""
         return exchange
 
     def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
@@ -100,11 +100,11 @@ class Promoter:
 
 
 def _unread(local: Local) -> Parts:
-    """The local estimator rates what it cannot read at nothing: that is no reason to drop it."""
+    """Return the parts of a text that the local estimator cannot read: its rating of 0 is no reason to drop it."""
     return Parts(UNREAD, local.fullness, local.sentiment, local.content, total=local.total)
 
 
-#: Where a rating alone decides.
+#: The local score if the rating alone decides.
 _WHOLE = Local(0, 0, 0)
 
 
@@ -114,9 +114,9 @@ def _weighted(exchange: Exchange, local: Local, rating: int | None, reason: str)
 
 @lru_cache(maxsize=1_024)
 def _weight(local: Local, rating: int | None, reason: str) -> tuple[bool, int, Parts]:
-    """Whether it is kept, its importance, and why: there are only so many weights.
+    """Return whether the exchange is kept, its importance, and the parts. Cached: few inputs are distinct.
 
-    Importance is 70 + 30 × (total − 0.5)/0.3 of what is kept, rounded half up and clamped to 70-100.
+    The importance of a kept exchange is 70 + 30 × (total − 0.5)/0.3, rounded half up and clamped to 70-100.
     """
     total = local.total + RATING * (rating or 0) // 10
     parts = Parts(

@@ -1,10 +1,10 @@
-"""What an exchange weighs: fullness, sentiment and content, in integer thousandths.
+"""Score of an exchange: fullness, sentiment and content, in integer thousandths.
 
     fullness  = 300 × min(1, exchanges in session / promote_threshold)      300 when the exchange is leaving
-    sentiment = 200 if an emotion of the user's is a strong one
+    sentiment = 200 if one of the user's emotions is a strong one
     content   = 200 if a content keyword occurs, or the local estimator rates it at least `content_value`, or the
-                user's words are in a language that it cannot read
-    value     = 10 × the rating, 0-10, asked for only where it can decide
+                estimator cannot read the language of the user's words
+    value     = 10 × the rating, 0-10, which is requested only if it can change the decision
 
 Integers, because 0.3 + 0.2 must be exactly the border.
 """
@@ -22,7 +22,7 @@ from streams.language.phrases import Phrases
 
 FULLNESS, SENTIMENT, CONTENT = 300, 200, 200
 KEEP_ABOVE = 500
-#: What a rating can add at the most.
+#: The most that a rating can add.
 RATING = 100
 
 
@@ -53,7 +53,7 @@ class Scorer:
         return self._phrases.found_in(exchange.said()[0])
 
     def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Local:
-        """What the exchange weighs without a rating."""
+        """Score the exchange without a rating."""
         threshold = self._threshold
         full = leaving or exchanges_in_session >= threshold
         return Local(
@@ -63,14 +63,14 @@ class Scorer:
         )
 
     def _is_content(self, exchange: Exchange) -> bool:
-        """Whether something in it is said to be kept: by a keyword, because it is personal, or perhaps: unread."""
+        """True if the exchange has a keyword, is personal, or may be so: its language cannot be read."""
         user, assistant = exchange.said()
         if self._keywords.found_in(f"{user}\n{assistant}"):
             return True
         return estimated_rating(user, assistant) >= self._content_value or unread(user)
 
     def _moved(self, exchange: Exchange) -> bool:
-        """Whether an emotion of the user's is a strong one; an assistant's emotions do not count."""
+        """True if one of the user's emotions is a strong one; an assistant's emotions do not count."""
         for message in exchange.messages:
             if message.emotion and message.role is Role.USER and message.emotion.casefold() in self._strong:
                 return True

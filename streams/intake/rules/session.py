@@ -1,12 +1,12 @@
-"""How a session's window goes on with what was said: exchanges close, leave, and are decided on.
+"""Session rules: how records change a session's window; when exchanges close, leave the window, and are decided on.
 
-A pure function of the session's value, its window and the records, in the order of the log. It looks at event
-times only, so a replay of the same records comes to the same decisions.
+A pure function of the session's value, its window and the records, in log order. It uses event times only, so a
+replay of the same records makes the same decisions.
 
-A message that is late is put where its time says, as long as no exchange after it has been decided on: those
-exchanges are cut again, and come out as they would have if it had been in time. One that is later than that
-becomes an exchange of its own. One that is older than the message before it, by no more than clocks may differ, is
-not late: the log's order is that in which things were said, and it counts as said when the one before it was.
+A late message is inserted at its time if no exchange after it has been decided on: those exchanges are cut again, as
+if the message had been in time. Otherwise it becomes an exchange of its own. A message that is older than the one
+before it, but by no more than the allowed clock skew, is not late: log order is the order of speaking, and the
+message gets the time of the one before it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from streams.intake.rules.summary_trigger_watch import TriggerWatch
 from streams.intake.rules.summary_triggers import Triggers
 from tables.windows.sessions import Session
 
-#: Of so many that have left a session's window it is known which messages they had.
+#: The number of exchanges that have left a session's window and whose message ids are still known.
 KNOWN_EXCHANGES: Final = 450
-#: What a session's rules are told, in the order of the log.
+#: The inputs of a session's rules, in log order.
 SessionInput = Message | SessionEnded | Silence
 
 
 class SessionRules:
-    """The rules of the settings, ready to be applied to any session. Without `triggers` nothing is summed up."""
+    """The rules of the settings, for any session. Without `triggers`, no summaries are requested."""
 
     def __init__(self, memory: MemorySettings, promoter: Promoter, triggers: Triggers | None = None) -> None:
         self.limits = Limits.of(memory)
@@ -56,16 +56,16 @@ class SessionRules:
         exchange: Callable[[int], Exchange],
         emptied: Callable[[int], Emptied | None] = lambda seq: None,
     ) -> SessionChanges:
-        """The session after `records`, which are (offset, record) in the order of the log.
+        """Return the session after `records`, which are pairs of offset and record, in log order.
 
-        `known` are the ids of the messages that it holds, and is made to hold those of the session that comes back:
-        a copy for each batch would cost as much as the messages. `exchange` gives a closed exchange of its window,
-        `emptied` what is known of one that has left.
+        `known` has the session's message ids, and is updated in place to those of the returned session: a copy for
+        each batch would cost as much as the messages. `exchange` returns a closed exchange of the window, `emptied`
+        what is known of one that has left it.
         """
         return _Advance(self, session, known, exchange, emptied).through(records)
 
     def answered(self, session: Session, exchange: Exchange, rating: int | None) -> SessionChanges:
-        """The session after the rating of an exchange that it asked about is known, or known not to be had."""
+        """Return the session after an exchange's requested rating; None if the model gave none."""
         asked = tuple(seq for seq in session.asked if seq != exchange.seq)
         return SessionChanges(
             session._replace(asked=asked),
@@ -80,11 +80,11 @@ class SessionRules:
         exchange: Callable[[int], Exchange],
         emptied: Callable[[int], Emptied | None] = lambda seq: None,
     ) -> SessionChanges:
-        """The session without the exchanges that began up to `until` (epoch ms), decided on or not.
+        """Return the session without the exchanges that began up to `until` (epoch ms), decided on or not.
 
-        What is open loses its messages up to then, and no message of then is heard again. `exchange` gives a closed
-        exchange of the session, `emptied` what is known of one that has left. Conversations and commands are two
-        topics, whose records have no common order: what was there at `until` may be dated later by as much as the
+        The open exchange loses its messages up to then, and such messages are ignored from now on. `exchange` returns
+        a closed exchange of the session, `emptied` what is known of one that has left. Conversations and commands are
+        two topics without a common order: a message that existed at `until` may be dated later, by as much as the
         session's messages are dated ahead of their records.
         """
         until += session.lead
@@ -104,7 +104,7 @@ class SessionRules:
         )
 
     def without(self, session: Session, seqs: Collection[int], exchange: Callable[[int], Exchange]) -> SessionChanges:
-        """The session without some of its closed exchanges, decided on or not."""
+        """Return the session without some of its closed exchanges, decided on or not."""
         gone = [exchange(seq) for seq in dict.fromkeys((*session.window, *session.asked)) if seq in seqs]
         left_at = max([session.left_at, *(one.ended_at for one in gone)])
         numbers = [one.seq for one in gone]
@@ -119,10 +119,10 @@ _time = attrgetter("timestamp")
 
 
 class _Advance:
-    """The working state of one `advance`: fields of the session that change from record to record.
+    """The working state of one `advance`: the session's fields that change from record to record.
 
-    The messages of the open exchange are in time order, as are those of every closed one. `_answered` says whether
-    one of the open ones is an assistant's.
+    The messages of each exchange, open or closed, are in time order. `_answered` says whether the open exchange has
+    a message of an assistant.
     """
 
     __slots__ = (
@@ -163,7 +163,7 @@ class _Advance:
     ) -> None:
         self._rules, self._session, self._known, self._stored = rules, session, known, exchange
         self._emptied, self._known_from, self._horizon = emptied, session.known, session.horizon
-        #: What stays of exchanges that left the window, and numbers of which nothing does any more.
+        #: What stays known of exchanges that left the window, and the numbers of those of which nothing does.
         self._left: dict[int, Emptied] = {}
         self._unknown: list[int] = []
         self._out = SessionChanges(session)
@@ -221,7 +221,7 @@ class _Advance:
             self._known_from,
             self._horizon,
         )
-        self._due = None  # it refers to this object: a circle, which the garbage collector would have to find
+        self._due = None  # it refers to this object: the cycle would be left to the garbage collector
         out.closed = list(self._new.values())
         if self._asked:
             self._hold_what_is_asked()
@@ -234,7 +234,7 @@ class _Advance:
         return out
 
     def _hold_what_is_asked(self) -> None:
-        """An exchange stays until its rating is known; there are never more of those than a window has places."""
+        """Keep exchanges until their rating is known; beyond the window's capacity, decide the oldest without it."""
         out = self._out
         asked = {seq: exchange or self._stored(seq) for seq, exchange in self._asked.items()}
         while len(asked) > self._rules.capacity:
@@ -254,13 +254,13 @@ class _Advance:
         known.add(identity)
         opened, at = self._open, message.timestamp
         silent = at - (opened[-1].timestamp if opened else self._said_last())
-        if -self._rules.skew_ms <= silent < 0:  # another clock's: what was written later was said later
+        if -self._rules.skew_ms <= silent < 0:  # clock skew: log order is the order of speaking
             at -= silent
             message, silent = replace(message, timestamp=at), 0
             out.reordered += 1
         if silent < 0:
             self._place(message)
-        else:  # it is as new as any
+        else:  # in time order
             rules, role = self._rules, message.role
             if silent >= rules.shortest_silence:
                 self._be_silent_until(at)
@@ -279,7 +279,7 @@ class _Advance:
         return self._open[0].timestamp if self._open else 0
 
     def _said_since(self, moment: int) -> list[Message]:
-        """Messages of the window that are newer, in time order."""
+        """Return the messages of the window that are newer than `moment`, in time order."""
         said: list[Sequence[Message]] = [self._open]
         for seq in range(self._next - 1, self._first - 1, -1):
             if seq in self._missing:
@@ -293,7 +293,7 @@ class _Advance:
         return found
 
     def _said_last(self) -> int:
-        """Epoch ms of the newest message in the window; 0 where it is empty."""
+        """Return the time of the newest message in the window (epoch ms); 0 if the window is empty."""
         if self._open:
             return self._open[-1].timestamp
         for seq in range(self._next - 1, self._first - 1, -1):
@@ -302,7 +302,7 @@ class _Advance:
         return 0
 
     def _be_silent_until(self, moment: int) -> None:
-        """Nothing was said up to `moment` (epoch ms)."""
+        """Apply silence up to `moment` (epoch ms): it may close the exchange, and end the day and the session."""
         if silence_closes(self._open, moment, self._rules.limits):
             self._close()
         if self._due is not None:
@@ -312,7 +312,7 @@ class _Advance:
             self._end(self._last_at + idle_ms)
 
     def _place(self, message: Message) -> None:
-        """Take in a late message: where its time says, or by itself when what is there has been decided on."""
+        """Insert a late message at its time or, if exchanges there are decided on, as an exchange of its own."""
         window = [seq for seq in range(self._first, self._next) if seq not in self._missing]
         decided = len(window)
         while decided and window[decided - 1] in self._pending:
@@ -336,10 +336,10 @@ class _Advance:
             self._take(forced or self._rules.promoter.score(exchange, self._exchanges, leaving=True))
 
     def _cut_again(self, undecided: list[int], said: list[Message]) -> None:
-        """These exchanges and the open one are these messages.
+        """Replace these exchanges and the open one by new ones, cut from these messages.
 
-        They get new numbers: a number's exchange never changes, so whichever of its rows a crash leaves behind,
-        a session's row and those that it names belong together.
+        They get new numbers: the exchange of a number never changes, so after any crash a session's row and the
+        exchange rows that it names belong together.
         """
         *over, self._open = cut(said, self._rules.limits)
         self._answered = answered(self._open)
@@ -376,13 +376,13 @@ class _Advance:
             self._score(self._exchange(self._pending.pop(0)), leaving=False)
 
     def _keep(self, messages: tuple[Message, ...]) -> Exchange:
-        """A new exchange of the window."""
+        """Add a new exchange to the window, and return it."""
         exchange = self._new[self._next] = Exchange(self._next, messages)
         self._next += 1
         return exchange
 
     def _leave_by(self, newest: Exchange) -> None:
-        """Exchanges leave the window by capacity and, as seen from the newest one, by expiry."""
+        """Remove exchanges from the window, by capacity and by expiry relative to the newest one."""
         expiry = newest.ended_at - self._rules.ttl_ms
         if (
             self._first_ends is not None
@@ -414,7 +414,7 @@ class _Advance:
                 self._know_no_longer(self._known_from)
 
     def _know_no_longer(self, seq: int) -> None:
-        """What is so early is known by its time."""
+        """Drop the message ids of an exchange that left: from now on, messages up to its end are known by time."""
         self._known_from = seq + 1
         emptied = self._left.pop(seq, None)
         if emptied is None and (emptied := self._emptied(seq)) is not None:

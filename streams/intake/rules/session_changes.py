@@ -1,4 +1,4 @@
-"""What comes of a session's records."""
+"""Changes that records make to a session, and what follows from them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class SessionChanges(msgspec.Struct, gc=False):
     """The changes that some records made to a session.
 
     `closed` are exchanges to keep, `gone` the numbers of those that no longer exist. The messages of exchanges in
-    `left` stay known, those of exchanges in `unknown` do not. `questions` are exchanges whose rating a model has to
-    be asked for, or is still being asked for; `summaries` are the summaries to request. `ended_at` is the event time
+    `left` stay known, those of exchanges in `unknown` do not. `questions` are exchanges whose rating has to be
+    requested from a model, or is pending; `summaries` are the summaries to request. `ended_at` is the event time
     (epoch ms) at which the session ended; of several ends, the first one. `decided_by` are the offsets of the records
-    that made the `decisions`, in the same order; empty where a model's answer made the decision.
+    that made the `decisions`, in the same order; empty if a model's answer made the decision.
     """
 
     session: Session

@@ -1,4 +1,4 @@
-"""Which of a session's messages are to be summed up, as they come."""
+"""Trigger watch: decides, message by message, when a session needs a summary."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from streams.intake.rules.summary_triggers import Reason, SummaryWanted, Trigger
 
 
 class TriggerWatch:
-    """Counts a session's user messages, and watches its day.
+    """Counts a session's user messages, and watches for the end of its day.
 
-    `said` counts since the last summary, which held what was said until `summed_up`; at `day_ends` the day of what
-    came after is over, 0 where nothing has come. `since` gives the window's messages that are newer than a moment, in
-    time order; `open_from` the time of the first message of the open exchange, 0 where none is open. All in epoch ms.
+    `said` counts since the last summary, which covered the messages until `summed_up`; `day_ends` is the end of the
+    day of the later messages, 0 if there are none. `since` returns the window's messages that are newer than a given
+    time, in time order; `open_from` the time of the open exchange's first message, 0 if none is open. Times are
+    epoch ms.
     """
 
     __slots__ = ("_open_from", "_since", "_triggers", "_wanted", "day_ends", "said", "summed_up")
@@ -33,7 +34,7 @@ class TriggerWatch:
         self.said, self.summed_up, self.day_ends = said, summed_up, day_ends
 
     def hear(self, message: Message) -> None:
-        """A message has come into the window."""
+        """Count a message that entered the window; request a summary if one is due."""
         at, triggers = message.timestamp, self._triggers
         if at <= self.summed_up:
             return
@@ -48,14 +49,14 @@ class TriggerWatch:
                 self._sum_up("count", triggers.end_of_day(at), message.message_id)
 
     def reach(self, moment: int) -> None:
-        """It is so late; the day may be over."""
+        """Request the day's summary if the day has ended at `moment`."""
         if self.day_ends and moment >= self.day_ends:
             ended = self.day_ends
             self._sum_up("day_end", ended, str(self.summed_up))
             self.summed_up, self.day_ends = ended - 1, 0
 
     def _sum_up(self, reason: Reason, day_ends: int, by: str) -> None:
-        """The exchange that is open is in this summary as far as it goes, and whole in the next one."""
+        """Request a summary. It has the open exchange as far as it goes; the next one has all of it."""
         new = tuple(message for message in self._since(self.summed_up) if message.timestamp < day_ends)
         if reason == "manual" or any(message.role in SPEAKERS for message in new):
             self._wanted.append(SummaryWanted(reason, self._triggers.day_of(day_ends - 1), by, new))

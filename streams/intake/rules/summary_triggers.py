@@ -1,4 +1,4 @@
-"""When a session's messages are to be summed up: by their count, when the user asks for it, at the end of a day."""
+"""Triggers of a summary: a number of messages, the user's request, or the end of a day."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streams.language.phrases import Phrases
 
 Reason = Literal["count", "manual", "day_end"]
 
-#: Who asks for a summary says it in a few words; a pasted article that says it too asks for nothing.
+#: Characters of the longest request for a summary; a pasted article with the same words is no request.
 LONGEST_REQUEST: Final = 200
 
 
 class SummaryWanted(NamedTuple):
-    """A summary of these messages of a day; `by` tells it from every other one of the session."""
+    """A summary to request of these messages of a day; `by` distinguishes it from the session's other ones."""
 
     reason: Reason
     day: date
@@ -28,9 +28,9 @@ class SummaryWanted(NamedTuple):
 
 
 class Triggers:
-    """The plan's rules. Days are those of its time zone, by the messages' own times.
+    """The rules of a summary plan. Days are those of its time zone, by the messages' own times.
 
-    `interval` is in user messages, 0 for never; where nothing is `automatic`, only requests are answered.
+    `interval` is a number of user messages, 0 for never. If the plan is not `automatic`, only requests trigger.
     """
 
     def __init__(self, plan: SummaryPlan) -> None:
@@ -45,11 +45,11 @@ class Triggers:
         return len(content) <= LONGEST_REQUEST and self._phrases.found_in(content)
 
     def day_of(self, moment: int) -> date:
-        """The day of a moment (epoch ms)."""
+        """Return the day of a time (epoch ms)."""
         return day_of(moment, self.timezone)
 
     def end_of_day(self, moment: int) -> int:
-        """When the moment's day is over; both epoch ms."""
+        """Return when the day of a time ends; both are epoch ms."""
         return self._end_of_day(moment // 900_000)  # no zone's day begins within a quarter of an hour
 
     def _reckoned(self, quarter: int) -> int:

@@ -1,1 +1,1 @@
-"""Whether the broker lets this worker in, and goes on to."""
+"""Checks that the broker lets this worker in, and continues to."""

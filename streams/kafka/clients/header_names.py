@@ -21,7 +21,7 @@ from aiokafka.record.util import decode_varint
 
 
 class FetchedRecord(msgspec.Struct, gc=False):
-    """A record as it was fetched: the fields of `aiokafka.ConsumerRecord`, but for its checksum."""
+    """A fetched record: the fields of `aiokafka.ConsumerRecord`, without a checksum."""
 
     topic: str
     partition: int
@@ -43,12 +43,12 @@ class FetchedRecord(msgspec.Struct, gc=False):
 
 
 def take_any_header_name() -> None:
-    """From now on, every consumer of this process reads such records. Asked again, it changes nothing."""
+    """From now on, every consumer of this process reads such records. A second call changes nothing."""
     fetcher.MemoryRecords, fetcher.PartitionRecords = _FetchedRecords, _PartitionRecords
 
 
 class _FetchedRecords(MemoryRecords):  # type: ignore[misc]
-    """What a fetch brought of a partition, read by aiokafka's own fast reader."""
+    """The fetched records of a partition, read by aiokafka's own fast reader."""
 
     def __init__(self, raw: bytes) -> None:
         super().__init__(raw)
@@ -75,7 +75,7 @@ class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
         )
 
     def __iter__(self) -> Iterator[Any]:
-        return self._records_iterator  # aiokafka's own asks for each record by way of a function
+        return self._records_iterator  # aiokafka's own calls a function for each record
 
     def _unpack_records(self) -> Iterator[Any]:
         try:
@@ -86,7 +86,7 @@ class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 class _MendedRecords(_MemoryRecordsPy):  # type: ignore[misc]
-    """The same from an offset on, read slowly."""
+    """The same records from an offset on, read by aiokafka's slow reader."""
 
     _next_slice: Any
     _pos: int
@@ -95,13 +95,13 @@ class _MendedRecords(_MemoryRecordsPy):  # type: ignore[misc]
         super().__init__(raw)
         while (first := self._next_slice) is not None:
             end = self._pos
-            if super().next_batch().next_offset > offset:  # a batch before it would set its reader back
+            if super().next_batch().next_offset > offset:  # an earlier batch would set the reader back
                 self._next_slice, self._pos = first, end
                 break
 
     def next_batch(self) -> Any:
         batch = self._next_slice
-        if batch is None or batch[self.MAGIC_OFFSET] < 2:  # older ones have no headers
+        if batch is None or batch[self.MAGIC_OFFSET] < 2:  # older formats have no headers
             return super().next_batch()
         self._cache_next()
         return _MendedBatch(batch)
@@ -116,7 +116,7 @@ class _MendedBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
             return super()._read_msg()
 
     def _mend(self) -> None:
-        """Make the names of the next record's headers readable, in their places."""
+        """Make the header names of the next record readable, in place."""
         buffer, place = self._buffer, self._pos
         for _ in range(4):  # length, attributes, timestamp, offset
             _, place = decode_varint(buffer, place)
@@ -133,7 +133,7 @@ class _MendedBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
 
 
 def _readable(name: bytes) -> bytes:
-    """As many bytes, in which what is no UTF-8 is a `?`."""
+    """Return the name; if it is not UTF-8, with a `?` for each byte that is not ASCII."""
     try:
         name.decode()
     except UnicodeDecodeError:

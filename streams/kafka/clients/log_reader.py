@@ -1,4 +1,4 @@
-"""Records of a partition between two offsets, read beside the consumer group."""
+"""Reads records of a partition between two offsets, outside the consumer group."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from streams.kafka.clients.header_names import take_any_header_name
 
 log = logging.getLogger(__name__)
 
-#: A broker that says nothing about a partition's end for so long does not work.
+#: A broker that does not report a partition's end within this time does not work.
 PROBE_SECONDS = 30.0
 
-#: A partition that gets no further for so long, or for a longer session's time-out, is asked for its end.
+#: After this long without progress (or the session time-out, if longer) the broker is asked for a partition's end.
 SILENT_SECONDS = 10.0
-#: How often it is looked whether a marker at the end was passed: a fetch that brings no record does not return.
+#: Interval of checks whether a marker at the end was passed: a fetch that brings no record does not return.
 LOOK_MS = 100
 FETCH_BYTES = 4 * 1024 * 1024
 
@@ -32,11 +32,11 @@ FETCH_BYTES = 4 * 1024 * 1024
 async def records_between(
     kafka: KafkaSettings, topic: str, partition: int, start: int, end: int
 ) -> AsyncGenerator[Sequence[Any], None]:
-    """Batches of the records with offsets from `start` up to, not including, `end`, in order.
+    """Yield batches of the records with offsets from `start` up to, not including, `end`, in order.
 
-    It is through when the position has passed the end, be it by a record or by what is none (the marker at the end of
-    a transaction). What the log has no longer is warned of. Raises `BrokerUnavailable`, also where nothing comes of
-    what is there. Who may leave early closes it (`aclosing`).
+    Ends when the position has passed the end, by a record or by an offset without one (the marker at the end of a
+    transaction). Warns of records that are no longer in the log. Raises `BrokerUnavailable`, also if existing records
+    do not arrive. A caller that may leave early closes it (`aclosing`).
     """
     take_any_header_name()
     stop_when_stopped()
@@ -64,7 +64,7 @@ async def records_between(
                     _warn(tp, position, end)
                     return
                 continue
-            if reached < position:  # out of range: the log ends before, and the client went to its start
+            if reached < position:  # out of range: the log ends before the position, and the client went to its start
                 _warn(tp, position, end)
                 return
             first = records[0].offset if records else reached
@@ -83,9 +83,9 @@ async def records_between(
 async def records_before(
     consumer: aiokafka.AIOKafkaConsumer, ends: Mapping[aiokafka.TopicPartition, int], session_seconds: float
 ) -> AsyncGenerator[Mapping[aiokafka.TopicPartition, Sequence[Any]], None]:
-    """Fetched records of several partitions, from where the consumer is on, until its positions have passed the ends.
+    """Yield fetched records of several partitions, from the consumer's positions until these have passed the ends.
 
-    Records behind the ends may come along. Raises `TimeoutError` where nothing comes of what is there.
+    Records behind the ends may be included. Raises `TimeoutError` if existing records do not arrive.
     """
     now, silent = asyncio.get_running_loop().time, max(SILENT_SECONDS, session_seconds)
     positions = {tp: await asyncio.wait_for(consumer.position(tp), silent) for tp in ends}
@@ -104,7 +104,7 @@ async def records_before(
 
 
 async def time_of(kafka: KafkaSettings, topic: str, partition: int, start: int, end: int) -> int | None:
-    """The Kafka timestamp (epoch ms) of the first record between these offsets; None where none is there.
+    """Return the Kafka timestamp (epoch ms) of the first record between these offsets; None if there is none.
 
     Raises `BrokerUnavailable`.
     """
@@ -116,7 +116,7 @@ async def time_of(kafka: KafkaSettings, topic: str, partition: int, start: int, 
 
 
 async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
-    """The offset after the newest record of a partition. Raises `BrokerUnavailable` and `TimeoutError`."""
+    """Return the offset after the newest record of a partition. Raises `BrokerUnavailable` and `TimeoutError`."""
     take_any_header_name()
     stop_when_stopped()
     tp = aiokafka.TopicPartition(topic, partition)
@@ -133,7 +133,7 @@ async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
 
 
 async def bounds_of(kafka: KafkaSettings, topic: str, partition: int) -> tuple[int, int]:
-    """The offset of a partition's oldest record, and the one after its newest.
+    """Return the offset of a partition's oldest record, and the one after its newest.
 
     Raises `BrokerUnavailable` and `TimeoutError`.
     """
@@ -153,7 +153,7 @@ async def bounds_of(kafka: KafkaSettings, topic: str, partition: int) -> tuple[i
 
 
 async def _refuse_silence(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.TopicPartition, position: int) -> None:
-    """Raises `TimeoutError` unless the broker says, asked for it now, that the log ends at the position."""
+    """Raise `TimeoutError` unless the broker confirms now that the log ends at the position."""
     async with asyncio.timeout(PROBE_SECONDS):
         said = await consumer.end_offsets([tp])
     if said[tp] > position:
@@ -171,11 +171,11 @@ def _warn(tp: aiokafka.TopicPartition, start: int, end: int) -> None:
 
 
 async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafka.TopicPartition]) -> dict[Any, int]:
-    """The offset after the newest record of each of the consumer's partitions. Raises `TimeoutError`.
+    """Return the offset after the newest record of each of the consumer's partitions. Raises `TimeoutError`.
 
-    For a consumer of committed records alone: before the oldest transaction that is open. What a fetch says is right.
-    Asked for it (ListOffsets), Tansu answers with the first offset of the last batch + 1, or with an end that it had
-    before it lost the records. Apache Kafka says the same in both ways.
+    For a read-committed consumer, that is the start of the oldest open transaction. The ends are taken from a fetch:
+    to ListOffsets, Tansu answers with the first offset of the last batch + 1, or with an end from before it lost
+    records. On Apache Kafka both ways agree.
     """
     take_any_header_name()
     stop_when_stopped()

@@ -1,4 +1,4 @@
-"""The newest records of a topic, read beside the consumer group, and bounded."""
+"""Reads a bounded number of the newest records of a topic, outside the consumer group."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from streams.kafka.clients.log_reader import ends, records_before
 
 T = TypeVar("T")
 
-#: Of one fetch: what is read is shown to a person.
+#: The size of a fetch: the records are shown to a person.
 FETCH_BYTES: Final = 1024 * 1024
 
 
 async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Callable[[Any], T]) -> list[T]:
-    """At most so many, the newest first by their Kafka timestamp; none where there is no such topic.
+    """Return at most `most` records, the newest first by Kafka timestamp; none if the topic does not exist.
 
-    Returns what `shown` makes of each record. Memory holds at most twice `most` of these at a time.
+    Returns the result of `shown` for each record. Memory holds at most twice `most` of these at a time.
     Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
     """
     partitions = [aiokafka.TopicPartition(topic, one) for one in await _partitions_of(kafka, topic)]
@@ -54,7 +54,7 @@ async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Cal
 
 
 async def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Any | None:
-    """The record that lies there; None where there is none, or none any more. Raises as `newest_records` does."""
+    """Return the record at this offset, or None if there is none, or no longer. Raises as `newest_records` does."""
     tp = aiokafka.TopicPartition(topic, partition)
     if partition not in await _partitions_of(kafka, topic):
         return None
@@ -73,7 +73,7 @@ async def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: in
 
 
 async def _partitions_of(kafka: KafkaSettings, topic: str) -> list[int]:
-    """Those that there are: none where the topic is not there. Asking does not make it."""
+    """Return the topic's partitions; none if it does not exist. Asking does not create it."""
     async with admin_client(kafka) as admin:
         if topic not in await admin.list_topics():
             return []
@@ -83,7 +83,7 @@ async def _partitions_of(kafka: KafkaSettings, topic: str) -> list[int]:
 
 @asynccontextmanager
 async def _consumer(kafka: KafkaSettings, topic: str) -> AsyncGenerator[aiokafka.AIOKafkaConsumer, None]:
-    """One that is in no group, and stopped at the end of the block."""
+    """A consumer without a group, stopped at the end of the block."""
     take_any_header_name()
     stop_when_stopped()
     consumer = aiokafka.AIOKafkaConsumer(

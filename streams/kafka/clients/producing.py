@@ -1,4 +1,4 @@
-"""Producers whose records are acknowledged by all replicas that are in sync, and written once where a broker can."""
+"""Producers: all in-sync replicas acknowledge each record, and it is written only once if the broker can."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ UNREACHABLE = (aiokafka.errors.KafkaConnectionError, aiokafka.errors.KafkaTimeou
 
 
 async def started_producer(kafka: KafkaSettings, **options: Any) -> aiokafka.AIOKafkaProducer:
-    """A started producer; the caller stops it.
+    """Return a started producer; the caller stops it.
 
     By aiokafka's default, a record is acknowledged when the partition's leader alone has it, and is lost if that
     leader fails. With idempotence, a record that is sent again after a time-out is not written twice. The embedded
-    broker refuses idempotence (with an error of no name), and a cluster's rights may, too: `kafka.idempotence`.
+    broker refuses idempotence (with an unnamed error), and so may a cluster's rights: `kafka.idempotence`.
     Raises `BrokerUnavailable`, or `SiltstoneError` if idempotence is refused but required.
     """
     if kafka.idempotence != "never":

@@ -1,7 +1,7 @@
-"""Why a broker does not let us in: asked of itself, since aiokafka passes over what it was told.
+"""Finds out why a broker refuses us, by asking it: aiokafka drops the reason.
 
-Each cause is told by its own name, with the setting to change. What is asked carries nothing but what the settings
-hold for this very broker, and a password only by the mechanism that they name.
+Each cause has its own message, with the setting to change. The requests carry only what the settings have for this
+broker, and a password only by the mechanism that they name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from schemas.errors import BrokerRefused
 from schemas.settings import KafkaSettings
 
-#: One broker has so long to answer; who is silent refuses nothing.
+#: One broker has this long to answer; silence is not a refusal.
 ANSWER_SECONDS = 5.0
 #: The first bytes of a TLS alert, where a Kafka client reads the length of an answer.
 TLS_ALERT = 0x1503
@@ -29,9 +29,9 @@ Cause = tuple[str, str]
 
 
 async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRefused | None:
-    """What the first broker that refuses us says; None where one lets us in, or none answers.
+    """Return why the first broker that refuses us does so; None if a broker lets us in, or none refuses.
 
-    `options` are an aiokafka client's.
+    `options` are those of an aiokafka client.
     """
     found = None
     for host, port, _ in collect_hosts(kafka.bootstrap_servers, randomize=False):
@@ -49,7 +49,7 @@ async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRef
 
 
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no types
-    """Knows how often it was answered with another question: a SCRAM user is known before the password counts."""
+    """Counts authentication requests: SCRAM checks the user in the first one, the password in the second."""
 
     proofs = 0
 
@@ -60,7 +60,7 @@ class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no 
 
 
 class _Attempt:
-    """One broker: it is entered as a client does it, and then, where that failed, asked what it wants."""
+    """An attempt at one broker: connect as a client does, and if that fails, ask what the broker wants."""
 
     def __init__(self, kafka: KafkaSettings, options: Mapping[str, Any], host: str, port: int) -> None:
         self._kafka, self._host, self._port = kafka, host, port
@@ -71,13 +71,13 @@ class _Attempt:
         connection = self._connection()
         try:
             await connection.connect()
-            await connection.send(MetadataRequest([]))  # the first request that needs a user, where one is wanted
+            await connection.send(MetadataRequest([]))  # the first request that needs a user, if the broker wants one
         finally:
             self._proofs = connection.proofs
             connection.close()
 
     async def cause_of(self, exc: BaseException) -> Cause | None:
-        """What is wrong, and what to do about it; None where it is no refusal that we know."""
+        """Return what is wrong, and what to do about it; None if it is no refusal that we know."""
         for one in _with_causes(exc):
             match one:
                 case ssl.SSLCertVerificationError():
@@ -134,7 +134,7 @@ class _Attempt:
         return f"the password of user {user} is refused", "correct kafka.sasl_password"
 
     async def _mechanism_or_protocol(self) -> Cause | None:
-        """What a broker that says no more than that answers where it is asked in another way."""
+        """Find the cause for a broker that gives no reason, by asking it in another way."""
         tls, sasl = "SSL" in self._kafka.security_protocol, self._kafka.security_protocol.startswith("SASL")
         asked = await self._mechanisms(tls)
         if asked is None:
@@ -158,7 +158,7 @@ class _Attempt:
         return None
 
     async def _mechanisms(self, tls: bool) -> list[str] | None:
-        """Those that it takes, none where it knows no SASL; None where it does not answer."""
+        """Return the broker's SASL mechanisms; empty if it knows no SASL, None if it does not answer."""
         connection = self._connection(security_protocol="SSL" if tls else "PLAINTEXT")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):

@@ -1,4 +1,4 @@
-"""The TLS context of the settings. Each file that cannot be used is told by its setting and its path."""
+"""The TLS context of the settings. The error for an unusable file names its setting and its path."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
 def _load(context: ssl.SSLContext, certfile: Path, keyfile: Path | None) -> None:
     setting, key = ("ssl_certfile", certfile) if keyfile is None else ("ssl_keyfile", keyfile)
 
-    def passphrase() -> NoReturn:  # without it, OpenSSL would ask at the terminal, or wait for ever without one
+    def passphrase() -> NoReturn:  # else OpenSSL would prompt at the terminal, or wait forever without one
         _refuse(
             setting,
             f"{key} is encrypted, and no passphrase is asked for: decrypt it (openssl pkey -in {key} -out …), "

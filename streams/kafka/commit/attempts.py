@@ -1,4 +1,4 @@
-"""Attempts to commit: since when none has succeeded, and why."""
+"""Attempts to commit: how long they have failed, and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Failing(NamedTuple):
 
 
 class Attempts:
-    """How the attempts to commit end. One that does not end counts as one that was refused."""
+    """Tracks attempts to commit. An attempt that does not end counts as failed."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -23,23 +23,23 @@ class Attempts:
         self._reason, self._under_way = "", False
 
     def begin(self) -> None:
-        """An attempt is made."""
+        """Note the start of an attempt."""
         self._under_way = True
         if self._since is None:
             self._since = self._monotonic()
 
     def fail(self, reason: str) -> None:
-        """The attempt has failed, and is made again."""
+        """Note that the attempt has failed; another one follows."""
         self._reason, self._under_way = reason, False
 
     def succeed(self) -> None:
-        """The group has what was to be committed."""
+        """Note that the attempt has succeeded."""
         self._since, self._reason, self._under_way = None, "", False
 
     def failing(self, waits_for: str) -> Failing | None:
-        """How long attempts have failed, and why.
+        """Return how long attempts have failed, and why; None if they have not.
 
-        The reason is what the present attempt `waits_for` (empty: unknown), otherwise how the last attempt ended.
+        The reason is what the current attempt `waits_for` (empty: unknown), otherwise how the last attempt ended.
         """
         if self._since is None:
             return None

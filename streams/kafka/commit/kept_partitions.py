@@ -1,4 +1,4 @@
-"""The partitions' window stores follow the assignment: those that go are closed, those that come are opened."""
+"""Opens the window stores of assigned partitions, and closes those of all others."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
 
-#: How long to wait for a partition's former owner to let go of its store.
+#: How long to wait for a partition's former owner to release its store.
 HAND_OVER_SECONDS: Final = 30.0
 ASK_AGAIN_SECONDS: Final = 0.5
 
 
 class KeptPartitions:
-    """What the tables' recovery asks of the stores; without any, every changelog is read from its start."""
+    """The stores, as the tables' recovery uses them; without stores, every changelog is read from its start."""
 
     def __init__(self, stores: WindowStores | None, bring: Callable[[Sequence[int]], Awaitable[None]]) -> None:
-        """`bring` brings the rows of partitions that are opened, where anything is nearer than their changelogs."""
+        """`bring` fetches rows of newly opened partitions from a source nearer than their changelogs, if any."""
         self.stores, self._bring = stores, bring
 
     async def own(self, partitions: Collection[int]) -> None:
-        """These are ours, and no others. Raises `WindowsLocked`, `DataDirError`."""
+        """Open the stores of these partitions, and close all others. Raises `WindowsLocked`, `DataDirError`."""
         if self.stores is None:
             return
         await leave_all_but(partitions, self.stores)
@@ -51,7 +51,7 @@ class KeptPartitions:
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     def resume(self, changelog: str, partition: int) -> Place | None:
-        """Up to where it need not be read; None: it is read from its start."""
+        """Return up to where the changelog need not be read; None if it must be read from its start."""
         return None if self.stores is None else self.stores.resume(changelog, partition)
 
     def clear(self, changelog: str, partition: int) -> None:
@@ -59,15 +59,15 @@ class KeptPartitions:
             self.stores.clear(changelog, partition)
 
     def restored(self, changelog: str, partition: int, offset: int, rows: int, read: int) -> None:
-        """So much of it is in the rows."""
+        """Note up to where the rows contain the changelog."""
         if self.stores is not None:
             self.stores.restored(changelog, partition, offset, rows, read)
 
 
 async def leave_all_but(partitions: Collection[int], stores: WindowStores) -> None:
-    """Close the stores of all other partitions in threads; what one of them raises is raised when all are closed.
+    """Close the stores of all other partitions in threads; raise an error only when all are closed.
 
-    From this step on nothing finds any of them: what is being flushed would be written to a closed store.
+    All leave `stores` before the first await, so that a running flush does not write to a closed store.
     """
     async with AsyncExitStack() as closing:
         for partition in stores.partitions():

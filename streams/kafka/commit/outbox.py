@@ -1,16 +1,16 @@
-"""What must be acknowledged by the broker before an offset is committed: records sent, and tables' changes.
+"""Outbox: records and changelog rows that must be acknowledged before an offset is committed.
 
-    flush()  =  take everything that is due now, in one step without waiting
-                 1. all records that agents posted or sent are acknowledged
-                 2. the tables' new values, table by table in their order
-                 3. the tables' deletions, in the reverse order
-                 4. up to where the records that changed them were read
-                 5. all of that to the disk, in one batch a partition, with where the changelogs end in it
+    flush()  =  take everything that is due now, in one step without awaiting; then
+                 1. wait until all records that agents posted or sent are acknowledged
+                 2. write the tables' new values, table by table in their order
+                 3. write the tables' deletions, in the reverse order
+                 4. write the offset up to which the records that changed the tables were read
+                 5. write all of that to the disk, in one batch for each partition, with the changelogs' ends
 
-A value thus never points to one that is not there: the sessions' table refers to the exchanges' table, so
-exchanges are written first and deleted last. When any of it fails, the changes go back, nothing is committed,
-and the next attempt sends them again. What the broker refuses for good is no failure of that kind: trying again
-would hold up everything behind it for ever, so it goes to `when_refused`.
+So a value never points to a missing one: the sessions table refers to the exchanges table, so exchanges are written
+first and deleted last. If a step fails, the changes go back to their tables, nothing is committed, and the next
+attempt sends them again. A record that the broker refuses for good goes to `when_refused` instead: sending it again
+would block everything behind it forever.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tables.windows.window_stores import Begun, WindowStores
 log = logging.getLogger(__name__)
 
 
-#: What a broker says of a record that it will never take, however often it is sent.
+#: A broker's errors for a record that it will never accept, however often it is sent.
 REFUSED_FOR_GOOD: Final = (
     InvalidTimestampError,
     MessageSizeTooLargeError,
@@ -54,32 +54,32 @@ REFUSED_FOR_GOOD: Final = (
 
 
 class StateStore(Protocol):
-    """Keeps a table's rows for the partitions that this worker owns; knows what its changelog has not yet."""
+    """A table's rows of the partitions that this worker owns, and changes that its changelog does not have yet."""
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Rows read back from the changelog, oldest first."""
+        """Add rows read back from the changelog, oldest first."""
 
     def own(self, partitions: frozenset[int]) -> None:
-        """The partitions of this worker from now on: rows of all others are dropped."""
+        """Set this worker's partitions, and drop the rows of all others."""
 
     def drain(self) -> list[Change]:
-        """Everything changed since the last call, each key once; the caller writes it or gives it back."""
+        """Return all changes since the last call, each key once; the caller writes them or calls `requeue`."""
 
     def requeue(self, changes: Sequence[Change]) -> None:
-        """Changes that could not be written; newer ones of the same keys win."""
+        """Take back changes that could not be written; newer changes of the same keys win."""
 
     def written(self, changes: Sequence[Change]) -> None:
-        """The changelog has taken these, which were drained last."""
+        """Note that the changelog has these changes, which were drained last."""
 
     def has_changes(self, partition: int) -> bool:
-        """Whether any of its rows was changed since changes were last taken."""
+        """Whether any row of the partition was changed since the last `drain`."""
 
     def undo(self) -> None:
-        """Rows are as they were when changes were last taken; nothing is changed."""
+        """Set rows back to their state at the last `drain`; no changes remain."""
 
 
 class Producer(Protocol):
-    """The part of `aiokafka.AIOKafkaProducer` that the outbox uses. What futures bring has an `offset`."""
+    """The part of `aiokafka.AIOKafkaProducer` that the outbox uses. The futures' results have an `offset`."""
 
     async def send(
         self,
@@ -102,7 +102,7 @@ _Arguments = tuple[str, bytes | None, bytes | None, int | None, int | None, Head
 
 
 class RefusedRecord(NamedTuple):
-    """A record, or a table's row, that the broker refuses for good, and what it says of it."""
+    """A record, or a table's row, that the broker refuses for good, and the broker's error."""
 
     topic: str
     key: bytes | None
@@ -127,20 +127,20 @@ class Outbox:
     """Sends for the agents, and is flushed before each commit.
 
     `when_refused` gets each record that the broker refuses for good, and may post another in its place; without
-    `when_refused` the record stays due. `on_not_allowed` is told that a right is missing: sending again is useless
+    `when_refused` the record stays due. `on_not_allowed` is called if a right is missing: sending again is useless
     until an operator grants it.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.when_refused: Callable[[RefusedRecord], None] | None = None
         self.on_not_allowed: Callable[[KafkaError], None] | None = None
-        #: Where tables' rows are on the disk, and what is told that it takes none.
+        #: The tables' rows on the disk, and the callback for a failed write to it.
         self.stores: WindowStores | None = None
         self.on_disk_failure: Callable[[DataDirError], None] | None = None
         self._monotonic = monotonic
         self._flushing_since: float | None = None
         self._flushing_to = ""
-        #: Why the last attempt failed, with the topic; empty where it did not.
+        #: Why the last attempt failed, with the topic; empty if it did not.
         self.failure = ""
         self._producer: Producer | None = None
         self._posted: deque[_Arguments] = deque()
@@ -150,7 +150,7 @@ class Outbox:
         self._delivery: asyncio.Lock | None = None
 
     def connect(self, producer: Producer) -> None:
-        """Use this producer, which has started."""
+        """Use this started producer."""
         if producer is not self._producer:
             self._producer, self._lock, self._delivery = producer, asyncio.Lock(), asyncio.Lock()
 
@@ -168,17 +168,17 @@ class Outbox:
     ) -> None:
         """Write this store's changes; tables are written in the order in which they were added.
 
-        `positions` are told where its rows came to lie; `progress` is written behind the rows of all tables.
+        `positions` gets the offsets of its rows; `progress` is written behind the rows of all tables.
         """
         self._tables.append(_Table(changelog_topic, store, positions or Positions(), progress))
 
     async def mark(self, changelogs: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
-        """Write a mark to these partitions of the tables' changelogs; where each lies. Raises `KafkaError`.
+        """Write a mark to these partitions of the tables' changelogs, and return their offsets. Raises `KafkaError`.
 
-        All that anybody had written before, and was acknowledged for, lies before it.
+        Every record that any worker had acknowledged before lies before the mark.
         """
         assert self._producer is not None, "the producer has not started"
-        async with self._flushing():  # rows of ours that are on their way come first
+        async with self._flushing():  # our rows in flight come first
             sent = {}
             for changelog, partitions in changelogs.items():
                 self._flushing_to = changelog
@@ -187,7 +187,7 @@ class Outbox:
                     batch.append(key=END, value=None, timestamp=None)
                     batch.close()
                     future = await self._producer.send_batch(batch, changelog, partition=partition)
-                    future.add_done_callback(_passed_over)  # the first one that fails is raised
+                    future.add_done_callback(_passed_over)  # the first failure is raised below
                     sent[changelog, partition] = future
             offsets = {}
             for (changelog, partition), future in sent.items():
@@ -209,15 +209,15 @@ class Outbox:
         timestamp: int | None = None,
         headers: Headers = (),
     ) -> None:
-        """Send soon, and before any change that tables hold now is written; at `timestamp` (epoch ms), or now.
+        """Queue a record, sent before any change that tables hold now is written; at `timestamp` (epoch ms), or now.
 
-        What follows from a change is posted in the same step as the change: with an await in between, the change
-        could be written, the worker die, and what follows from it never be sent.
+        Post the records that follow from a change in the same step as the change: with an await in between, the
+        change could be written and the worker could die before they are sent.
         """
         self._posted.append((topic, value, key, partition, timestamp, headers))
 
     async def deliver(self) -> None:
-        """Send what is posted, in its order."""
+        """Send the posted records, in their order."""
         assert self._producer is not None, "the producer has not started"
         assert self._delivery is not None
         async with self._delivery:
@@ -242,7 +242,7 @@ class Outbox:
         partition: int | None = None,
         headers: Headers = (),
     ) -> asyncio.Future[Any]:
-        """Send now; the offset of what caused it is not committed before this is acknowledged."""
+        """Send now; the offset of the record that caused this one is not committed before the acknowledgement."""
         assert self._producer is not None, "the producer has not started"
         acknowledged = await self._producer.send(topic, value, key, partition, headers=headers)
         self._pending.append(_Sent((topic, value, key, partition, None, headers), acknowledged))
@@ -251,7 +251,7 @@ class Outbox:
     async def produce(
         self, topic: str, value: bytes | None, *, key: bytes, headers: Headers = ()
     ) -> asyncio.Future[Any]:
-        """Send for a caller who waits for the acknowledgement, and deals with a refusal: no commit waits for it."""
+        """Send for a caller that awaits the acknowledgement and handles a refusal: no commit waits for it."""
         assert self._producer is not None, "the producer has not started"
         return await self._producer.send(topic, value, key, None, headers=headers)
 
@@ -261,16 +261,16 @@ class Outbox:
             sent.acknowledged.add_done_callback(_passed_over)
 
     def waits(self) -> float:
-        """For how many seconds the attempt that is under way has waited for the broker; 0 where there is none."""
+        """Return for how many seconds the current attempt has waited for the broker; 0 if there is none."""
         return 0.0 if self._flushing_since is None else self._monotonic() - self._flushing_since
 
     @property
     def waits_for(self) -> str:
-        """The topic that the attempt which is under way waits for; empty where there is none."""
+        """The topic that the current attempt waits for; empty if there is none."""
         return "" if self._flushing_since is None else self._flushing_to
 
     async def flush(self) -> bool:
-        """Whether all that was due is acknowledged. A failure is logged; the next call tries again."""
+        """Write everything due. True if all is acknowledged; a failure is logged, and the next call tries again."""
         if self._producer is None:
             return False
         async with self._flushing():
@@ -278,7 +278,7 @@ class Outbox:
 
     @contextlib.asynccontextmanager
     async def _flushing(self) -> AsyncIterator[None]:
-        """One at a time."""
+        """Hold the lock, and note since when."""
         assert self._lock is not None
         async with self._lock:
             self._flushing_since = self._monotonic()
@@ -300,7 +300,7 @@ class Outbox:
             sent, self._pending = self._pending, []
             for record in sent:
                 self._flushing_to = record.arguments[0]
-                if not record.acknowledged.done():  # most of them are, and a shield is not free
+                if not record.acknowledged.done():  # most are done, and a shield is not free
                     await asyncio.shield(record.acknowledged)
                 record.acknowledged.result()
             for table, changes in taken:
@@ -312,7 +312,7 @@ class Outbox:
                 progress.wrote(due)
             for table, _ in taken:
                 table.positions.end()
-            # Nothing is awaited from here on: what the changelogs have and what the disk gets are the same.
+            # Nothing is awaited from here on, so the disk gets exactly what the changelogs have.
         except BaseException as exc:
             for table, changes in taken:
                 table.store.requeue(changes)
@@ -331,7 +331,7 @@ class Outbox:
         return self._keep(taken, begun)
 
     def _keep(self, taken: Sequence[tuple[_Table, Sequence[Change]]], begun: Mapping[int, Begun]) -> bool:
-        """Whether the disk, where there is one, has taken what the changelogs have."""
+        """Write the acknowledged changes to the disk, if there is one. False if that fails."""
         try:
             for table, changes in taken:
                 table.store.written(changes)
@@ -348,7 +348,7 @@ class Outbox:
         return True
 
     def ends(self, partition: int) -> dict[str, tuple[int | None, int, int]]:
-        """Of each changelog: up to where memory has it, where that is known, its rows, and its records' offset."""
+        """Return (end offset in memory or None, rows, offset before which records are in it) of each changelog."""
         return {
             table.changelog: (
                 table.positions.known(partition),
@@ -359,10 +359,10 @@ class Outbox:
         }
 
     async def _send_again(self) -> None:
-        """Records whose sending failed are sent once more; the next attempt waits for them.
+        """Send failed records once more; the next attempt waits for them.
 
-        What was refused for good may have been refused for a record that was sent in one batch with it: it is sent
-        alone, and when that is refused, too, it is the one.
+        A record may have been refused for good because of another record in its batch: it is sent alone, and only if
+        that is refused, too, it is the cause.
         """
         pending, self._pending = deque(self._pending), []
         due: list[_Sent] = []
@@ -378,7 +378,7 @@ class Outbox:
             self._pending[:0] = [*due, *pending]
 
     async def _sent_again(self, sent: _Sent) -> list[_Sent]:
-        """What is due in its place: the record itself, as long as it is not refused for good."""
+        """Send a failed record again. Return what is due in its place: the record, unless it is refused for good."""
         assert self._producer is not None
         failed = sent.acknowledged.exception() if sent.acknowledged.done() else None
         if failed is None:
@@ -403,7 +403,7 @@ class Outbox:
         self.when_refused(RefusedRecord(topic, key, value, headers, error))
 
     async def _write(self, table: _Table, changes: Sequence[Change]) -> None:
-        """One record a key, packed into whole batches: a tenth of the cost of sending them one by one."""
+        """Write one record for each key, packed into batches: a tenth of the cost of sending them one by one."""
         assert self._producer is not None
         topic = self._flushing_to = table.changelog
         by_partition: dict[int, list[Change]] = {}
@@ -433,7 +433,7 @@ class Outbox:
                 table.positions.wrote(partition, taken_at.offset, len(together))
 
     async def _write_apart(self, table: _Table, rows: Sequence[Change], error: KafkaError) -> None:
-        """Rows whose batch was refused for good: one at a time, so that only the one that is meant is left out."""
+        """Write the rows of a batch that was refused for good one at a time: only the refused row is left out."""
         if len(rows) > 1:
             for row in rows:
                 await self._write(table, [row])
@@ -443,6 +443,6 @@ class Outbox:
 
 
 def _passed_over(acknowledged: asyncio.Future[Any]) -> None:
-    """Its exception counts as retrieved: asyncio would log each one, hundreds of lines for one cause."""
+    """Mark its exception as retrieved: asyncio would log each one, hundreds of lines for one cause."""
     if not acknowledged.cancelled():
         acknowledged.exception()

@@ -1,4 +1,4 @@
-"""Up to where a worker's memory holds what a changelog says, so that partitions that stay are not read again."""
+"""Positions: how far memory holds each changelog, so that partitions that stay are not read again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable
 
 
 class Positions:
-    """Of each partition of one changelog: the offset up to which, what waits to be written aside, memory has it.
+    """For each partition of one changelog: the offset up to which memory holds it, unwritten changes aside.
 
-    It is known from the end of a recovery on. Our own rows count where they lie right behind it: with another's in
-    between, or where the broker did not say that it took them, nothing is known until the changelog is read again.
+    It is known from the end of a recovery on. Our own rows advance it if they lie right behind it. If another
+    writer's rows lie in between, or the broker did not acknowledge ours, it is unknown until the changelog is read
+    again.
 
     >>> positions = Positions()
     >>> positions.read(0, 10, rows=10); positions.recovered(0, 10)
@@ -26,35 +27,35 @@ class Positions:
         self._reading: dict[int, int] = {}
         self._reached: dict[int, int] = {}
         self._under_way: dict[int, int | None] = {}
-        #: Rows that were read or written, by partition, since its changelog was read from the start; of one that
-        #: came again there is no number before its first rows, or the recovery's end.
+        #: Rows read or written, by partition, since its changelog was read from the start. A partition that was
+        #: reassigned has no entry before its first rows, or the recovery's end.
         self.rows: Counter[int] = Counter()
 
     def known(self, partition: int) -> int | None:
-        """The offset up to which memory has it. None also while rows are in flight: the log may lack them."""
+        """Return the offset up to which memory has it; None also while rows are in flight: the log may lack them."""
         return self._reached.get(partition)
 
     def resume(self, partition: int, end: int, rows: int) -> None:
-        """The disk has all before the offset `end`: so many rows."""
+        """Take the position of the disk, which holds all records before `end` in `rows` rows."""
         self._reached[partition] = end
         self.rows[partition] = rows
 
     def read(self, partition: int, end: int, rows: int) -> None:
-        """All before the offset `end` was read: so many rows more."""
-        self._reached.pop(partition, None)  # what comes after a recovery may be older than what has changed since
+        """Note that all records before `end` were read, with `rows` more rows."""
+        self._reached.pop(partition, None)  # after a recovery, read rows may be older than changes
         self._reading[partition] = end
-        if rows:  # a mark is none: of a changelog that has nothing else, nothing is known before the recovery's end
+        if rows:  # a mark is no row: a changelog of marks alone has no entry before the recovery's end
             self.rows[partition] += rows
 
     def marked(self, partition: int, offset: int) -> None:
-        """A mark of ours lies there. Where nothing is between it and what memory has, all before it is known."""
+        """Note the offset of our mark. If memory holds everything before it, the position moves behind it."""
         if self._reached.get(partition, 0) == offset:
             self._reached[partition] = offset + 1
 
     def recovered(self, partition: int, end: int, clean: bool = True) -> None:
-        """A recovery up to `end` is over; `clean` where nothing was changed meanwhile.
+        """Note the end of a recovery up to `end`; `clean` if nothing was changed meanwhile.
 
-        It is known to be of this assignment where all of that was read in it.
+        The position is known only if everything up to `end` was read.
         """
         self.rows[partition] += 0
         reached = max(self._reading.pop(partition, 0), self._reached.pop(partition, 0))
@@ -66,29 +67,29 @@ class Positions:
         self._under_way = {partition: self._reached.pop(partition, None) for partition in set(partitions)}
 
     def wrote(self, partition: int, offset: int, rows: int) -> None:
-        """The broker has taken so many rows, the first one at `offset`."""
+        """Note that the broker has taken `rows` rows, the first one at `offset`."""
         if partition not in self._under_way:
-            return  # it has moved meanwhile, or is read again: then these rows are counted where they are read
+            return  # it has moved, or is read again: then these rows are counted when they are read
         follows = self._under_way[partition] == offset
         self._under_way[partition] = offset + rows if follows else None
         self.rows[partition] += rows
 
     def left_out(self, partition: int) -> None:
-        """The broker refuses a row for good: memory has it, and the changelog has not."""
+        """The broker refuses a row for good: memory has it, the changelog does not, so the position is unknown."""
         if partition in self._under_way:
             self._under_way[partition] = None
 
     def end(self) -> None:
-        """All rows that were about to be written are."""
+        """All rows announced by `begin` are written."""
         self._reached |= {partition: end for partition, end in self._under_way.items() if end is not None}
         self._under_way.clear()
 
     def fail(self) -> None:
-        """Some of them may be."""
+        """Some of the rows announced by `begin` may be written, so their partitions' positions stay unknown."""
         self._under_way.clear()
 
     def begin_anew(self, partition: int) -> None:
-        """Nothing of it is known from now on; its rows that are on their way count for nothing."""
+        """Forget the partition; its rows in flight do not count."""
         for held in (self._reading, self._reached, self._under_way, self.rows):
             held.pop(partition, None)
 

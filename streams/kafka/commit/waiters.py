@@ -1,4 +1,4 @@
-"""Callers that wait until a record of a partition is processed. Without any, a batch costs one check."""
+"""Callers that wait until a record of a partition is processed. Without callers, a batch costs one check."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Waiters:
         return sum(not future.done() for queue in self._waiting.values() for _, _, future in queue)
 
     async def until(self, partition: Partition, offset: int) -> bool:
-        """Wait for the record at this offset; False where partitions move before."""
+        """Wait for the record at this offset; False if partitions move first."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         entry = offset, next(self._number), future
         heappush(self._waiting.setdefault(partition, []), entry)
         try:
             return await future
         finally:
-            if future.cancelled():  # it has taken too long
+            if future.cancelled():  # the caller gave up
                 self._leave(partition, entry)
 
     def reached(self, partition: Partition, position: int) -> None:
-        """All before this offset is processed."""
+        """Wake the callers that wait for records before this offset: all of them are processed."""
         queue = self._waiting.get(partition)
         while queue and queue[0][0] < position:
             _, _, future = heappop(queue)

@@ -1,1 +1,1 @@
-"""The broker that a worker starts as its child, and what it keeps."""
+"""The broker that a worker starts as its child, and its data."""

@@ -1,12 +1,12 @@
 """Assigns partitions to the workers of the group: Faust's assignor with another placement rule.
 
-Faust keeps a partition at its last owner. A worker that comes back reports no partitions, although its disk holds
+Faust keeps a partition at its last owner. A worker that returns reports no partitions, although its disk holds
 their state, and gets any partitions that the others give up: they may keep its former ones, and give up ones whose
-state is on their own disks. So each worker also reports of which partitions it holds the state, and up to which
-offset, and the group's leader places them by that (`placing`). The leader also says which workers keep copies of
-which other partitions.
+state is on their own disks. So each worker also reports the partitions whose state it holds, each with an offset, and
+the group's leader places partitions by that (`placing`). The leader also decides which workers keep copies of which
+other partitions.
 
-Workers exchange Faust's messages with additional fields. Workers of earlier versions ignore these, and send none.
+Workers send Faust's messages with additional fields. Workers of earlier versions ignore these, and send none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streams.kafka.faust.placing import Told, cost_of, placed, warm_duties
 
 
 class Metadata(ClientMetadata, serializer="json", include_metadata=False, namespace="@ClientMetadata"):
-    """`held`: offsets by partition, of a worker that joins. `warm`: of what a worker keeps copies from now on."""
+    """`held`: a joining worker's offsets by partition. `warm`: partitions that a worker must keep copies of."""
 
     held: Mapping[str, int] = cast(Mapping[str, int], None)
     name: str = ""
@@ -34,17 +34,17 @@ class Metadata(ClientMetadata, serializer="json", include_metadata=False, namesp
 
 
 class HeldState:
-    """What this worker tells the group, and is told. `held` is asked from the thread that Faust's consumer is in."""
+    """State that this worker reports, and duties that it gets. `held` is called on the thread of Faust's consumer."""
 
     def __init__(self, name: str = "", copies: int = 0) -> None:
         self.name, self.copies = name, copies
         self.held: Callable[[], Mapping[int, int]] = dict
-        #: Called with the partitions that copies are to be kept of, whenever they are told.
+        #: Called at each assignment with the partitions that this worker must keep copies of.
         self.on_duties: Callable[[frozenset[int]], None] = lambda partitions: None
 
 
 class HeldAssignor(PartitionAssignor):
-    """Set on an app by `HotPath`, which gives it `state`."""
+    """`HotPath` sets it on an app, and sets `state`."""
 
     state = HeldState()
 
@@ -73,7 +73,7 @@ class HeldAssignor(PartitionAssignor):
         return cast(Metadata, Metadata.loads(metadata.user_data))
 
     def on_assignment(self, assignment: Any) -> None:
-        """Faust's, but that a worker that comes back under its `kafka.instance_id` may have another address."""
+        """As Faust's, but a worker that returns under its `kafka.instance_id` may have another address."""
         told = cast(Metadata, Metadata.loads(self._decompress(assignment.user_data)))
         self._assignment = told.assignment
         self._topic_groups = dict(told.topic_groups)
@@ -131,5 +131,5 @@ class HeldAssignor(PartitionAssignor):
 
 
 def _moved(distribution: Mapping[str, Any], former: str, url: str) -> dict[str, Any]:
-    """With this worker at its address of now."""
+    """Return the distribution with this worker's former address replaced by its current one."""
     return {url if one == former else one: held for one, held in distribution.items()}

@@ -1,4 +1,4 @@
-"""How offsets are committed: never without the effects of the records before them."""
+"""Commits offsets, and never an offset before the effects of its records are acknowledged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams.kafka.faust.threads import ConsumerThread
 
 log = logging.getLogger(__name__)
 
-#: Why an attempt to commit ends before it has written anything, and at its end.
+#: Why an attempt to commit failed: before anything was written, and at its end.
 NO_MEMBER = "the group does not know this worker any more, or does not answer"
 NOT_TAKEN = "the group does not take the offsets"
 
@@ -39,7 +39,7 @@ class Committing(ConsumerState):
         attempts = self._hot.attempts
         attempts.begin()
         ledgers = {tp: self._ledgers[tp] for tp in offsets}
-        # Our partitions' next owner writes to the same changelogs: an older row must not come after a newer one.
+        # The next owner of our partitions writes to the same changelogs: our older rows must not come after its rows.
         if not await self._thread.call_thread(cast(ConsumerThread, self._thread).is_member):
             attempts.fail(NO_MEMBER)
             log.warning("nothing committed: %s", NO_MEMBER)
@@ -49,7 +49,7 @@ class Committing(ConsumerState):
             return False
         if not await self._is_still_the_same_log(self._hot.before_commit):
             return False
-        # Where partitions were assigned or sought meanwhile, records are read again: what they changed was undone.
+        # Drop partitions assigned or sought meanwhile: their changes were undone, and their records are read again.
         offsets = {tp: offset for tp, offset in offsets.items() if self._ledgers.get(tp) is ledgers[tp]}
         if took := await super()._commit_offsets(offsets, start_new_transaction):
             attempts.succeed()

@@ -1,4 +1,4 @@
-"""Faust's consumer with all that is overridden of it."""
+"""Faust's consumer with all overrides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.kafka.faust.shared import Transport
 
 
 class Consumer(Fetching, Delivery, Committing, Seeking):
-    """What `ConsumingTransport` makes."""
+    """The consumer that `ConsumingTransport` creates."""
 
 
 class ConsumingTransport(Transport):

@@ -1,4 +1,4 @@
-"""What the consumer's overrides know of its partitions."""
+"""State of the consumer's partitions that its overrides share."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from streams.kafka.faust.threads import ConsumerThread
 
 log = logging.getLogger(__name__)
 
-#: Before a leader that did not answer is asked once more.
+#: Pause before asking a leader again that did not answer.
 ASK_AGAIN_SECONDS = 1.0
 
 
 class ConsumerState(driver.Consumer):
-    """The base of the overrides: each of them is a class over this one."""
+    """The base class of all overrides."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._hot: HotState = cast(Transport, self.transport).hot
         self._ledgers: defaultdict[TP, Ledger] = defaultdict(Ledger)
         self._seeks = 0
-        #: Where the last recovery began to read its changelogs, and how many have begun.
+        #: Where the last recovery started to read its changelogs, and the number of recoveries so far.
         self._restored_from: Mapping[TP, int] = {}
         self._recoveries = 0
         self._connections: dict[Any, Any] = {}
@@ -48,14 +48,14 @@ class ConsumerState(driver.Consumer):
 
     @abstractmethod
     async def _seek_to_start(self) -> None:
-        """Seek all assigned partitions to where they are read from."""
+        """Seek each assigned partition to its first offset to read."""
 
     def done(self, tp: TP) -> int:
-        """Records of the partition before this offset are processed."""
+        """Return the offset before which all records of the partition are processed."""
         return self._ledgers[tp].committable() or self.kept(tp)
 
     def kept(self, tp: TP) -> int:
-        """Records of the partition before this offset are committed, or were there before we began."""
+        """Return the offset before which all records are committed, or lie before our start."""
         return self._committed_offset.get(tp) or self._ledgers[tp].start
 
     def is_stale(self, message: Any) -> bool:
@@ -63,7 +63,7 @@ class ConsumerState(driver.Consumer):
         return message.generation_id != self.app.consumer_generation_id or not self.app.flow_control.is_active()
 
     async def _earliest(self, partitions: Iterable[TP]) -> Mapping[TP, int]:
-        """Asked until it is answered: the partition's leader was there a moment ago."""
+        """Return the first offsets. Retries until the broker answers: the leaders were there a moment ago."""
         while True:
             try:
                 return await self.earliest_offsets(*partitions)
@@ -74,7 +74,7 @@ class ConsumerState(driver.Consumer):
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _is_still_the_same_log(self, checks: Sequence[Callable[[], Awaitable[None]]]) -> bool:
-        """Where it is not, the offsets that we hold are of another one: nothing that was fetched may be used."""
+        """Halt and return False if a check fails: our offsets are of another log, so fetched records are unusable."""
         try:
             for check in checks:
                 await check()

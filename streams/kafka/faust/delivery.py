@@ -1,4 +1,4 @@
-"""How batches reach an agent, and when they count as processed."""
+"""Delivers batches to agents, and acknowledges them when they are processed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams.kafka.faust.consumer_state import ConsumerState
 
 
 class RecordsSchema(Schema[Any, Any]):
-    """Keys and values reach the agent as they were fetched; agents decode, and make the dead letters."""
+    """Passes keys and values to the agent as fetched; agents decode them, and write the dead letters."""
 
     def loads_key(self, app: Any, message: Any, *, loads: Any = None, serializer: Any = None) -> Any:
         return message.key
@@ -31,13 +31,13 @@ class ByBatch(faust.Stream[Any]):
 
 
 class Delivery(ConsumerState):
-    """A message of Faust is a batch of records of one partition."""
+    """One message of Faust is a batch of records of one partition."""
 
     async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
-        """Run the first coroutine at once, without tasks while it does not wait.
+        """Run the first coroutine at once, and create tasks only if it has to wait.
 
-        Faust makes four tasks to hand one batch to an agent, and each waits for everything else that is ready: under
-        load that was a tenth of a second for a batch.
+        Faust creates four tasks to hand one batch to an agent, and each waits behind everything else that is ready:
+        under load that took a tenth of a second for a batch.
         """
         first, *others = coros
         if not isinstance(first, Coroutine):
@@ -47,8 +47,8 @@ class Delivery(ConsumerState):
         except BaseException as ended:
             for other in others:
                 if isinstance(other, Coroutine):
-                    other.close()  # it is never awaited
-            if isinstance(ended, StopIteration):  # it had nothing to wait for
+                    other.close()  # it will never be awaited
+            if isinstance(ended, StopIteration):  # it finished without waiting
                 return WaitResults([first], [ended.value], False)
             raise
         return await super().wait_first(Begun(first, waits_for), *others, timeout=timeout)
@@ -62,7 +62,8 @@ class Delivery(ConsumerState):
     def ack(self, message: Any) -> bool:
         """Acknowledge a whole batch when its effects are done.
 
-        Faust also acknowledges what it skips in a rebalance and what an agent raised on. Those are read again here.
+        Faust also acknowledges messages that it skips in a rebalance or that made an agent raise. We do not: those
+        records are read again.
         """
         if message.topic not in self._hot.topics:
             return super().ack(message)
@@ -71,7 +72,6 @@ class Delivery(ConsumerState):
         message.acked = True
         self._unacked_messages.discard(message)
         effects = self._hot.effects.pop((message.tp, message.offset), None)
-        # Faust acknowledges what it skips in a rebalance, and what an agent raised on.
         if self._hot.halted or self.is_stale(message):
             return False
         ledger = self._ledgers[message.tp]
@@ -95,21 +95,21 @@ class Delivery(ConsumerState):
             self._hot.waiters.reached(message.tp, ledger.committable() or 0)
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """The ledger knows which offsets have no record: Faust would list each of them."""
+        """Skip Faust's list of offsets without a record: the ledger knows them."""
         if tp.topic not in self._hot.topics:
             await super()._add_gap(tp, offset_from, offset_to)
 
     def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
-        """Ask the ledgers in place of Faust's lists of single offsets."""
+        """Use the ledgers instead of Faust's lists of single offsets."""
         return iter([tp for tp in self._ledgers if topics is None or tp in topics or tp.topic in topics])
 
     def _new_offset(self, tp: TP) -> int | None:
-        """The offset that may be committed, from the ledger."""
+        """Return the offset that may be committed, from the ledger."""
         return self._ledgers[tp].committable()
 
 
 class Begun:
-    """A coroutine that was begun, and waits for a future."""
+    """A started coroutine that waits for a future."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> None:
         self._coroutine, self._waits_for = coroutine, waits_for

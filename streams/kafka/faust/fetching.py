@@ -1,7 +1,7 @@
-"""How records are fetched: those of a partition become one record, whose value is the list.
+"""Fetches records: those of a partition become one record, whose value is their list.
 
-Nothing that came over a new connection is used before it is known to be of the same log. Offsets without a record are
-passed over, and told where there was one. What lies before the next offset is of a leader that lags.
+Records from a new connection are used only after a check that it leads to the same log. Offsets without a record are
+passed over; deleted records are reported as lost. Records before the expected offset come from a leader that lags.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from streams.kafka.faust.shared import Lost
 
 log = logging.getLogger(__name__)
 
-#: The longest that a fetch waits here: it is for the partitions that were active when it began, and after a recovery
+#: A fetch waits no longer than this: it covers only partitions that were active when it began, and after a recovery
 #: none of them is an agent's.
 FETCH_SECONDS = 0.2
 
-#: A leader that lags has what it lacks after moments. What it has not after so long is taken for lost.
+#: A leader that lags catches up within moments. Records that it still lacks after this time count as lost.
 LAGGING_SECONDS = 60.0
 
 
@@ -36,12 +36,12 @@ class Fetching(ConsumerState):
     """`_getmany` is what Faust calls for each fetch."""
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
-        """Fetch for a fifth of a second at most. A right that is missing stops the worker instead of repeating."""
+        """Fetch for a fifth of a second at most. A missing right stops the worker, instead of a retry without end."""
         try:
             return await self._fetched(active_partitions, min(timeout, FETCH_SECONDS))
         except NOT_ALLOWED as exc:
             self._hot.halt(exc, "a fetch")
-            await asyncio.sleep(timeout)  # it is refused at once, and would be asked for again at once
+            await asyncio.sleep(timeout)  # the broker refuses at once, and Faust would retry at once
             return {}
 
     async def _fetched(self, active_partitions: set[TP] | None, timeout: float) -> Any:
@@ -55,7 +55,7 @@ class Fetching(ConsumerState):
             await self._pass_over(gaps, fetched)
         if seeks != self._seeks:
             # Fetched across a seek: these records may lie before or after the new position.
-            with contextlib.suppress(IllegalStateError):  # they are being revoked: those that come are sought then
+            with contextlib.suppress(IllegalStateError):  # revoked meanwhile: the next assignment seeks
                 await self._seek_to_start()
             return {}
         if self._reconnected() and not await self._is_still_the_same_log(self._hot.on_reconnect):
@@ -68,17 +68,17 @@ class Fetching(ConsumerState):
         }
 
     async def _without_rows(self, fetched: Mapping[TP, Any]) -> Mapping[TP, Any]:
-        """Seek changelogs back to where recovery begins: these rows may be from before, and would be dropped."""
+        """Seek changelogs back to the start of recovery: Faust would drop rows that were fetched before it."""
         rows = {tp: start for tp, start in self._restored_from.items() if tp in fetched}
-        with contextlib.suppress(IllegalStateError):  # they are being revoked: their next owner seeks them, too
-            await driver.Consumer.seek_wait(self, rows)  # no recovery begins: `Seeking` would count one
+        with contextlib.suppress(IllegalStateError):  # revoked meanwhile: the next owner seeks, too
+            await driver.Consumer.seek_wait(self, rows)  # not `Seeking`'s, which would count a recovery
         return {tp: records for tp, records in fetched.items() if tp not in rows}
 
     def _steps_back(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, int]:
-        """Where what comes lies before what is next, by the offset of that.
+        """Return the expected offset of each partition whose fetched records lie before it.
 
-        A leader that has fallen behind has no such offset, and the client goes to the log's start. What still comes
-        of it after a time is what there is.
+        A leader that has fallen behind does not have the expected offset, so the client goes to the log's start.
+        After `LAGGING_SECONDS` such records are accepted.
         """
         now, back = time.monotonic(), {}
         for tp, expected in self._expected.items():
@@ -96,12 +96,12 @@ class Fetching(ConsumerState):
             log.warning(
                 "%s[%d]: its leader has no offset %d yet, and is asked again", tp.topic, tp.partition, expected
             )
-        with contextlib.suppress(IllegalStateError):  # they are being revoked: those that come are sought then
+        with contextlib.suppress(IllegalStateError):  # revoked meanwhile: the next assignment seeks
             await driver.Consumer.seek_wait(self, back)
         return {tp: records for tp, records in fetched.items() if tp not in back}
 
     def _gaps(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, tuple[int, int]]:
-        """Offsets that were passed without a record, by partition: from the expected one up to the next one.
+        """Return the offsets passed without a record, by partition: from the expected one up to the next one.
 
         Only the caller takes fetched records, so a position beyond the last record means that offsets were passed.
         """
@@ -120,14 +120,14 @@ class Fetching(ConsumerState):
         return gaps
 
     async def _pass_over(self, gaps: Mapping[TP, tuple[int, int]], fetched: Mapping[TP, Sequence[Any]]) -> None:
-        """Markers and aborted records are no loss; what is no longer in the log is, and is told."""
+        """Pass over the gaps. Deleted records are reported as lost; markers and aborted records are no loss."""
         seeks, earliest = self._seeks, await self._earliest(gaps)
         if seeks != self._seeks:
             return
         for tp, (start, end) in gaps.items():
             records = fetched.get(tp)
             begin, first = max(start, self._told_lost.get(tp, 0)), min(earliest[tp], end)
-            if first > begin:  # a seek before the next commit passes the same ones again
+            if first > begin:  # a seek before the next commit passes the same offsets again
                 self._told_lost[tp] = first
                 lost = Lost(tp.topic, tp.partition, begin, first, records[0].timestamp if records else None)
                 for tell in self._hot.on_lost:
@@ -137,7 +137,7 @@ class Fetching(ConsumerState):
                 self._ledgers[tp].pass_over(start, end)
 
     def _reconnected(self) -> bool:
-        """Whether a connection to a broker was recreated since the last fetch: it may be another broker."""
+        """Whether a connection was recreated since the last fetch: it may lead to another broker."""
         connections = dict(cast(Any, self._thread)._consumer._client._conns)
         replaced = any(self._connections.get(node, made) is not made for node, made in connections.items())
         self._connections |= connections
@@ -145,6 +145,6 @@ class Fetching(ConsumerState):
 
 
 def as_one_record(records: Sequence[Any]) -> FetchedRecord:
-    """All of them as one record, which lies where the last of them does."""
+    """Return the records as one, at the offset of the last."""
     last = records[-1]
     return FetchedRecord(last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records)

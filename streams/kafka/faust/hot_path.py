@@ -1,4 +1,4 @@
-"""Faust made fast and lossless: what is installed in an app, its tables and its agents."""
+"""Makes Faust fast and lossless: installs the overrides in an app, its tables and its agents."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
 
-#: Batches that may wait in front of an agent before their partition's fetching pauses.
+#: Batches that may wait for an agent before fetching of their partition pauses.
 WAITING_BATCHES = 16
 
-#: As many of all changelogs together, in front of their tables.
+#: Batches of all changelogs together that may wait for their tables.
 WAITING_CHANGELOG_BATCHES = 64
 
-#: Faust resumes a changelog that recovery is done with where this is 1.
+#: With 1, Faust would resume a changelog after its recovery.
 RECOVERY_BUFFER = 2
 
 
 class HotPath(ConsumerStatus):
-    """Installs itself in a Faust app; then topics are read in batches and tables write behind.
+    """Installs itself in a Faust app; from then on topics are read in batches and tables write behind.
 
     hot = HotPath(app)
     hot.table("sessions", store, partitions=8)
@@ -63,13 +63,13 @@ class HotPath(ConsumerStatus):
         transport = ConsumingTransport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport
-        #: What this worker tells its group of the state that it holds.
+        #: The state that this worker reports to its group.
         self.state = HeldState()
         app.conf.PartitionAssignor = cast(Any, HeldAssignor)
         cast(HeldAssignor, app.assignor).state = self.state
 
     def connect(self) -> None:
-        """The producer has started: the outbox may send."""
+        """Give the outbox the producer, which has started."""
         self.outbox.connect(cast(driver.Producer, self.app.producer)._ensure_producer())
 
     def table(
@@ -81,10 +81,10 @@ class HotPath(ConsumerStatus):
         on_recovered: Callable[[], Awaitable[None]] | None = None,
         records_of: str | None = None,
     ) -> None:
-        """A write-behind changelog for the store's rows, whose topic is there when the app starts.
+        """Add a write-behind changelog for the store's rows; its topic exists when the app starts.
 
-        Tables are written in the order of these calls. No key begins with a zero byte. What this one's changelog says
-        to be in the tables `records_of` a topic, the topic's agent is not given again.
+        Tables are written in the order of these calls. No key begins with a zero byte. With `records_of`, the
+        changelog also stores which records of that topic are in the tables; its agent does not get them again.
         """
         progress = None
         if records_of is not None:
@@ -129,7 +129,7 @@ class HotPath(ConsumerStatus):
             await self.bring_windows(partitions)
 
     def agent(self, topic: str, handle: BatchHandler, *, name: str, readable_at_once: bool = False) -> None:
-        """Add an agent, which gets each fetched batch of a partition of `topic` as one event.
+        """Add an agent that gets each fetched batch of a partition of `topic` as one event.
 
         `readable_at_once`: a batch's changes can be read as soon as `handle` returns, before its effects are done.
         """
@@ -155,7 +155,7 @@ class HotPath(ConsumerStatus):
         self.app.agent(channel, name=name)(process)
 
     def _news(self, tp: TP, records: Sequence[Any]) -> Sequence[Any]:
-        """Those that are not in the tables: the offset that they are read from may be an old one."""
+        """Drop records that are in the tables already: the committed offset may be stale."""
         progress = self._progress.get(tp.topic)
         known = 0 if progress is None else progress.written(tp.partition)
         if records[0].offset >= known:
@@ -163,11 +163,11 @@ class HotPath(ConsumerStatus):
         return [record for record in records if record.offset >= known]
 
     def abandon(self) -> None:
-        """Faust was not stopped in time: what is cancelled from now on ends, and is not started over."""
+        """Let cancelled agents end without a restart. For a Faust that did not stop in time."""
         for agent in self.app.agents.values():
-            if agent.supervisor is not None:  # it was not stopped yet
+            if agent.supervisor is not None:  # not stopped yet
                 agent.supervisor._stopped.set()
 
     def advertise(self, url: str) -> None:
-        """Where this worker serves, for the other members of its group. To be called before the app starts."""
+        """Set this worker's URL for the other members of its group. Call it before the app starts."""
         self.app.conf.canonical_url = URL(url)

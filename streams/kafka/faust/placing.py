@@ -1,10 +1,10 @@
-"""Placement of partitions on workers: an equal number each, and, as far as that allows, where their state is.
+"""Placement of partitions on workers: an equal number each, and within that, at the workers that have their state.
 
     placed(range(8), {"a": 0, "b": 0}, cost)       # {0: "a", 1: "b", …}, four for each
 
 `cost` is the cost of a partition on a worker: nothing for its owner, little for a worker with its state on a disk,
 most for a worker that has to fetch all of it. Balance comes first: an additional worker takes its share from the
-others, and they keep the rest. Equal arguments give equal placements.
+others, which keep the rest. Equal arguments give equal placements.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-#: Of a worker that has nothing of a partition. More than what any number of records to catch up costs.
+#: The cost for a worker without state of the partition: more than any number of records to catch up.
 NOTHING: Final = 128
-#: Of a worker that must not have it: it has it in another way already.
+#: The cost for a worker that must not have the partition: it owns it, or has a copy.
 NEVER: Final = 1 << 20
-#: Exchanges of partitions after the first placing go on for so many rounds at the most; two or three are usual.
+#: At most so many rounds of swapping partitions after the first placement; two or three are usual.
 _ROUNDS: Final = 8
 
 Cost = Callable[[int, str], int]
 
 
 class Told(NamedTuple):
-    """What a worker says when it joins: which partitions it has, and up to which offset it holds the state of which.
+    """What a worker reports when it joins: partitions that it owns, and offsets of the partition state that it holds.
 
-    `name` is its own over a restart, as far as it has one.
+    `name` survives a restart, if the worker has one of its own.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 def cost_of(told: Mapping[str, Told]) -> Cost:
-    """What it takes for each of these workers to have a partition: the more, the further its state is behind."""
+    """Return the cost of a partition on each of these workers: higher, the further the worker's state is behind."""
     newest: dict[int, int] = {}
     for one in told.values():
         for partition, offset in one.held.items():
@@ -52,7 +52,7 @@ def cost_of(told: Mapping[str, Told]) -> Cost:
 
 
 def placed(partitions: Sequence[int], loads: Mapping[str, int], cost: Cost) -> dict[int, str]:
-    """Each partition's member. `loads`: how many partitions each member has beside these."""
+    """Return each partition's member. `loads`: how many other partitions each member has."""
     members = sorted(loads)
     if not members:
         return {}
@@ -60,10 +60,11 @@ def placed(partitions: Sequence[int], loads: Mapping[str, int], cost: Cost) -> d
 
 
 def warm_duties(owners: Mapping[int, str], told: Mapping[str, Told], copies: int) -> dict[str, list[int]]:
-    """Of which partitions each member keeps a copy: so many others than the owner, who have one already if they can.
+    """Return the partitions that each member keeps a copy of.
 
-    An owner's copies lie so that each of the others has as many partitions as any when it takes over what it has
-    copies of. Who has none to begin with is chosen by rendezvous: the highest hash of partition and name.
+    Each partition gets `copies` members other than its owner, preferably those that have a copy already. The copies
+    of an owner's partitions are spread so that the others have equal numbers if they take these partitions over.
+    Among members without a copy, rendezvous hashing decides: the highest hash of partition and name.
     """
     of: dict[str, list[int]] = {member: [] for member in told}
     by_owner: dict[str, list[int]] = {}
@@ -90,7 +91,7 @@ def warm_duties(owners: Mapping[int, str], told: Mapping[str, Told], copies: int
         others = {member: len(by_owner.get(member, [])) for member in told if member != owner}
         for _ in range(min(copies, len(others))):
             for partition, member in placed(partitions, others, cost).items():
-                if member in holders[partition]:  # balance left no other room
+                if member in holders[partition]:  # no other member had room
                     member = min(others, key=lambda one: (cost(partition, one), others[one], one))
                 others[member] += 1
                 holders[partition].add(member)
@@ -103,7 +104,7 @@ def _hash(partition: int, name: str) -> bytes:
 
 
 class _Placing:
-    """First where it costs most to be elsewhere; then partitions are exchanged while that costs less."""
+    """Places the partitions first that lose most elsewhere; then swaps partitions while that lowers the cost."""
 
     def __init__(self, members: list[str], loads: Mapping[str, int], partitions: Sequence[int], cost: Cost) -> None:
         self._cost = {partition: {member: cost(partition, member) for member in members} for partition in partitions}
@@ -143,7 +144,7 @@ class _Placing:
         self._of[partition] = member
 
     def _improved(self, partition: int) -> bool:
-        """Whether it found a better place: one that is free, or another partition's that loses less by it."""
+        """Move the partition to a cheaper member that has room, or swap it if the other loses less. True if moved."""
         here, costs = self._of[partition], self._cost[partition]
         for there in sorted(self._members, key=lambda one: (costs[one], one)):
             gain = costs[here] - costs[there]

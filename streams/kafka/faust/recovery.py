@@ -1,9 +1,9 @@
-"""Changelogs become rows again after each assignment: what is overridden of Faust's tables and recovery.
+"""Overrides of Faust's tables and recovery: rows are restored from changelogs after each assignment.
 
-A fetched batch of a changelog is one event. Each changelog is read to a mark of ours (`marks` says why). Partitions
-that stay, and those whose rows are on this disk, are not read again, but for what came behind what we have read and
-written ourselves (`Positions`, `Place`); all others are read from the start. An event of an earlier assignment is of
-no use: what counts as read is not read again.
+A fetched batch of a changelog is one event. Each changelog is read to a mark of ours (`marks` says why). For
+partitions that stay, and those whose rows are on this disk, only records behind those that we have read or written
+are read (`Positions`, `Place`); all others are read from the start. Events of an earlier assignment are dropped: an
+offset that counts as read is not read again.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 
 KEY_AND_VALUE = attrgetter("key", "value")
 
-#: Writes marks to partitions of changelogs, until they are acknowledged; says where each lies.
+#: Writes marks to partitions of changelogs, retries until they are acknowledged, and returns their offsets.
 Mark = Callable[[Mapping[str, Iterable[int]]], Awaitable[Mapping[tuple[str, int], int]]]
 
-#: Called with what must not be passed over, and where it happened.
+#: Called with a fault that must stop the worker, and where it happened.
 Halt = Callable[[BaseException, str], None]
 
 
@@ -72,7 +72,7 @@ class KeptTable(faust.Table[Any, Any]):
                 for key, value in marks:
                     if key == READ and self.progress is not None:
                         self.progress.restore(message.partition, value)
-            except Exception as exc:  # Faust would log it and wait for ever
+            except Exception as exc:  # Faust would log it and wait forever
                 where = f"{self.changelog_topic_name}[{message.partition}]"
                 self._halt(exc, f"{where}: a row cannot be read")
                 return
@@ -90,21 +90,21 @@ class KeptTable(faust.Table[Any, Any]):
                 self._halt(exc, f"{self.changelog_topic_name}[{message.partition}]")
 
     def persisted_offset(self, tp: TP) -> int | None:
-        return (self.positions.known(tp.partition) or 0) - 1  # with None, Faust goes on from where it last stopped
+        return (self.positions.known(tp.partition) or 0) - 1  # with None, Faust would go on where it last stopped
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        # Records are read again from the commit, so rows go back to what their changelog says: changes that were not
-        # written are undone. A partition that we also had in the previous generation had no other owner in between,
-        # and is read on from where memory ends; all others from where the disk ends. A worker that was expelled and
-        # came back has missed a generation. A sole member that rejoins may keep its generation.
+        # Records are read again from the commit, so rows must equal their changelog: unwritten changes are undone.
+        # A partition that we also had in the previous generation had no other owner in between; its changelog is
+        # read from where memory ends, all others from where the disk ends. An expelled worker that rejoined has
+        # missed a generation. A sole member that rejoins may keep its generation.
         follows, self._generation = generation_id - self._generation in (0, 1), generation_id
         ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
         new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
         try:
             await self._on_disk.own(ours)
-            # Rows may have been written meanwhile, or be on their way: only from here on is all of this one step.
+            # Rows may have been written meanwhile, or be in flight: nothing is awaited from here on.
             stays = {one for one in ours - new if follows and self.positions.known(one) is not None}
             self._hold(stays)
             for partition in ours - stays:
@@ -113,14 +113,14 @@ class KeptTable(faust.Table[Any, Any]):
             self._halt(exc, self.changelog_topic_name)
 
     def _resume(self, partition: int) -> None:
-        """Go on with what the disk has."""
+        """Resume where the rows on the disk end."""
         if (place := self._on_disk.resume(self.changelog_topic_name, partition)) is not None:
             self.positions.resume(partition, place.offset, place.rows)
             if self.progress is not None:
                 self.progress.resume(partition, place.read)
 
     def _hold(self, partitions: Collection[int]) -> None:
-        """What the changelog has of these, and nothing of others."""
+        """Keep the rows of these partitions as their changelog has them, and drop all others."""
         self.positions.keep(partitions)
         if self.progress is not None:
             self.progress.keep(partitions)
@@ -128,11 +128,11 @@ class KeptTable(faust.Table[Any, Any]):
         self.kept.undo()
 
     def begin_anew(self, partition: int) -> None:
-        """Nothing of it is held: its changelog is read from the start."""
+        """Drop all state of the partition: its changelog is read from the start."""
         self.positions.begin_anew(partition)
         if self.progress is not None:
             self.progress.begin_anew(partition)
-        self.kept.own(frozenset(range(self.partitions or 0)) - {partition})  # where rows of others are is not asked
+        self.kept.own(frozenset(range(self.partitions or 0)) - {partition})  # all others, with rows or without
         try:
             self._on_disk.clear(self.changelog_topic_name, partition)
         except DataDirError as exc:
@@ -141,23 +141,23 @@ class KeptTable(faust.Table[Any, Any]):
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         ends = cast(KeptRecovery, cast(Any, self.app.tables).recovery).active_highwaters
         for tp in active_tps:
-            # What was changed while rows were read may have been changed from older ones: it could not be undone.
+            # A change made while rows were read may be based on older rows, and could not be undone.
             clean = not self.kept.has_changes(tp.partition)
             self.positions.recovered(tp.partition, ends[tp] + 1, clean)
         try:
             await self.call_recover_callbacks()
-        except Exception as exc:  # Faust would swallow it, and the worker read on without ever being ready
+        except Exception as exc:  # Faust would swallow it, and the worker would never be ready
             self._halt(exc, "what follows recovery")
 
 
 class KeptRecovery(Recovery):
-    """Reads changelogs to the marks that it writes to them when it begins."""
+    """Reads changelogs up to the marks that it writes to them at its start."""
 
-    #: The last record of each changelog that was there when recovery began.
+    #: The offset of the last record of each changelog that was held when recovery began; -1 if none was.
     _began: Mapping[TP, int] = MappingProxyType({})
 
     async def _build_highwaters(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
-        assignments, tps = self._assignments(), set(tps)  # what is given is changed when partitions move
+        assignments, tps = self._assignments(), set(tps)  # Faust changes its set when partitions move
         by_changelog: dict[str, list[int]] = defaultdict(list)
         for tp in tps:
             by_changelog[tp.topic].append(tp.partition)
@@ -168,27 +168,27 @@ class KeptRecovery(Recovery):
         await self._leave_what_was_emptied(tps, assignments)
         for tp in tps:
             if cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) == destination[tp] + 1:
-                self.active_offsets[tp] = destination[tp]  # nothing lies between what is held and the mark
+                self.active_offsets[tp] = destination[tp]  # no record lies between the held rows and the mark
 
     def _assignments(self) -> int:
         return int(cast(Any, self.app.transport).hot.assignments)
 
     def _require(self, assignments: int) -> None:
-        """Raise `RebalanceAgain` where partitions were assigned since: another recovery follows."""
+        """Raise `RebalanceAgain` if partitions were assigned since: another recovery follows."""
         if assignments != self._assignments():
             raise RebalanceAgain
 
     async def _leave_what_was_emptied(self, tps: set[TP], assignments: int) -> None:
-        """Read changelogs again that begin after our position: they were emptied, and rows in between are unknown."""
+        """Drop the state of changelogs that begin after our position: records in between were deleted unread."""
         self._require(assignments)
         held = {tp: cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) for tp in tps}
         if not any(held.values()):
             return
         starts = await cast(Any, self.app.consumer)._earliest([tp for tp in tps if held[tp]])
         self._require(assignments)
-        # Rows that were written meanwhile lie behind this recovery's mark: what was held before them decides.
+        # Rows written meanwhile lie behind this recovery's mark, so `held` from before the await decides.
         for tp, start in starts.items():
-            if 0 < (held[tp] or 0) <= start + 1 and start:  # the mark of this recovery is not what was emptied
+            if 0 < (held[tp] or 0) <= start + 1 and start:  # + 1: `held` may include this recovery's mark
                 log.warning("%s[%d]: it begins behind what was read of it, and is read again", tp.topic, tp.partition)
                 cast(KeptTable, self.tp_to_table[tp]).begin_anew(tp.partition)
 
@@ -209,7 +209,7 @@ class KeptRecovery(Recovery):
             self._began = {tp: -1 if destination.get(tp) is None else destination[tp] for tp in tps}
 
     def read_of_all(self) -> dict[int, tuple[int, int]]:
-        """Records that are read and that there are to read, by partition; nothing once all tables are back."""
+        """Return (records read, records to read) by partition; empty when all tables are recovered."""
         found: dict[int, tuple[int, int]] = {}
         for tp, began in self._began.items() if self.in_recovery else ():
             done, of_all = found.get(tp.partition, (0, 0))
@@ -231,7 +231,7 @@ class KeptRecovery(Recovery):
                 self.tp_to_table[message.tp].apply_changelog_batch([event])
             if self.in_recovery and not self.need_recovery():
                 self._set_recovery_ended()
-                self.signal_recovery_end.set()  # it stays set: who waits for it may not have begun to
+                self.signal_recovery_end.set()  # it stays set: a waiter may come later
 
     async def _wait(self, coro: Any, timeout: Any = None) -> None:
         try:
@@ -239,20 +239,20 @@ class KeptRecovery(Recovery):
         except ServiceStopped:
             if self.should_stop:
                 raise
-            # Faust takes a broker that did not answer in time for the end of the service: no rows, and no word.
+            # If the broker does not answer in time, Faust takes it for the end of the service: no rows, no log line.
             log.warning("the broker did not answer for %g s: recovery of the tables starts over", timeout)
             self.signal_recovery_start.set()
             raise RebalanceAgain from None
 
 
 class KeptTables(TableManager):
-    """The tables of an app, all of which are there when it starts."""
+    """The tables of an app, all of which exist when it starts."""
 
     def __init__(self, app: Any, **kwargs: Any) -> None:
         super().__init__(app, **kwargs)
         self.kept_recovery = self._recovery = KeptRecovery(
             app, self, beacon=self.beacon
-        )  # `loop` needs one that runs
+        )  # no `loop`: it would have to run already
 
     async def on_start(self) -> None:
         await self._update_channels()

@@ -1,4 +1,4 @@
-"""Where partitions are read from after they were assigned."""
+"""Seeks partitions to their first offset to read after an assignment."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Seeking(ConsumerState):
     """Faust calls `perform_seek` after an assignment, and `seek_wait` for changelogs."""
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
-        """Note where recovery begins to read changelogs.
+        """Note where recovery starts to read changelogs.
 
-        A fetch that is under way brings rows before the flow resumes. Faust drops them, and then waits for them.
+        A fetch in flight brings rows before the flow resumes. Faust drops these rows, and then waits for them.
         """
         self._restored_from, self._recoveries = dict(partitions), self._recoveries + 1
         await super().seek_wait(partitions)
 
     async def perform_seek(self) -> None:
-        """Stop the flow before the seek; then partitions without a commit go to their start.
+        """Stop the flow, then seek; partitions without a commit are read from their start.
 
-        Faust reads between the resumption of partitions and that of the flow, and drops what it has read.
+        Faust reads between the resumption of partitions and that of the flow, and drops those records.
         """
         if self.flow_active:
             self.stop_flow()  # recovery resumes it right after this
@@ -56,7 +56,7 @@ class Seeking(ConsumerState):
         expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
         for tp in (*uncommitted, *thread.others):  # an operator who sets an offset back wants its records read
             self._hot.begin_anew(TP(*tp))
-        if uncommitted:  # seek_to_committed() leaves these wherever they are
+        if uncommitted:  # seek_to_committed() does not move these
             starts = await self.earliest_offsets(*uncommitted)
             self._require(assignments)
             for tp, offset in starts.items():
@@ -69,17 +69,17 @@ class Seeking(ConsumerState):
             if tp.topic in self._hot.topics:
                 self._ledgers[tp].begin(offset)
                 self._expected[tp] = offset
-        self.sought = ours  # what has come since is not among them, and its committed offset not known
+        self.sought = ours  # not those assigned since: their committed offset is unknown
         for call in self._hot.on_seek:
             await call()
 
     def _require(self, assignments: int) -> None:
-        """Raise `IllegalStateError`, as a seek does, where partitions were assigned since: those are sought then."""
+        """Raise `IllegalStateError`, as a seek does, if partitions were assigned since: another seek follows."""
         if assignments != self._hot.assignments:
             raise IllegalStateError("partitions were assigned meanwhile")
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """The ledgers of revoked partitions end."""
+        """Drop the ledgers of revoked partitions."""
         self._hot.forget_readable()
         await super().on_partitions_revoked(revoked)
         for tp in revoked:
@@ -87,7 +87,7 @@ class Seeking(ConsumerState):
             self._expected.pop(tp, None)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """All ledgers start over: offsets of the former assignment count no more."""
+        """Drop all ledgers: offsets of the former assignment are no longer valid."""
         self._hot.assignments += 1
         self._hot.forget_readable()
         self._ledgers.clear()

@@ -1,4 +1,4 @@
-"""What the overrides of Faust share."""
+"""State that the overrides of Faust share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Lost(NamedTuple):
     """Records that were deleted before they were read: offsets from `start` up to, not including, `end`.
 
-    `next_at` is the Kafka timestamp (epoch ms) of the oldest one that is there; None where none is.
+    `next_at` is the Kafka timestamp (epoch ms) of the oldest record that is left; None if there is none.
     """
 
     topic: str
@@ -36,32 +36,32 @@ class Lost(NamedTuple):
 
 
 class HotState:
-    """What the overrides share: what is installed, what happened, and whom to tell."""
+    """Installed topics and stores, the state of partitions, and callbacks; shared by all overrides."""
 
     def __init__(self, stores: WindowStores | None, isolation_level: str) -> None:
         self.isolation_level = isolation_level
         self.topics: set[str] = set()
-        #: The tables' topics. They are there when the app starts.
+        #: The tables' topics. They exist when the app starts.
         self.changelogs: set[str] = set()
-        #: How often partitions were assigned. What was read before an `await` is of the assignment of that moment.
+        #: Counts assignments of partitions, to notice one that happened during an `await`.
         self.assignments = 0
-        #: Topics that are another log than the group's offsets may be of: Kafka forgets those of a topic that is
-        #: deleted, but perhaps after the next of its name was made. None counts before this worker commits one.
+        #: Recreated topics. The group's offsets may be of the deleted log: Kafka drops them, but perhaps only after
+        #: the topic was recreated. So an offset counts only if this worker has committed it.
         self.begun_anew: frozenset[str] = frozenset()
         self.outbox = Outbox()
         self.outbox.on_not_allowed = partial(self.halt, where="what is due")
-        #: Where the tables' rows are on the disk.
+        #: The tables' rows on the disk.
         self.stores = self.outbox.stores = stores
-        #: Brings the rows of partitions that are opened, where anything is nearer than their changelogs.
+        #: Fetches the rows of newly opened partitions from a source that is nearer than their changelogs, if any.
         self.bring_windows: Callable[[Sequence[int]], Awaitable[None]] | None = None
         self.outbox.on_disk_failure = partial(self.halt, where="windows")
         self.attempts = Attempts()
         self._progress: dict[str, Progress] = {}
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
         self.waiters = Waiters()
-        #: Of partitions in which a batch is readable and something of it is still under way: up to which offset.
+        #: The offset before which a partition is readable although effects of a batch are still pending.
         self._readable: dict[TP, int] = {}
-        #: Requests to the broker that are under way, by topic: how far the log reaches.
+        #: Requests in flight for the end offsets of the log, by topic.
         self._asking_ends: dict[str, asyncio.Future[dict[int, int]]] = {}
         self.on_seek: list[Callable[[], Awaitable[None]]] = []
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
@@ -71,33 +71,33 @@ class HotState:
         self._halted = asyncio.Event()
 
     def begin_anew(self, tp: TP) -> None:
-        """Its records are those of another log."""
+        """Forget how far the partition's records are in the tables: they all count as new."""
         if tp.topic in self._progress:
             self._progress[tp.topic].begin_anew(tp.partition)
 
     def forget_readable(self) -> None:
-        """Partitions are assigned or sought again: who waits is told so."""
+        """Forget readable offsets and end all waits: partitions are assigned or sought again."""
         self._readable.clear()
         self.waiters.moved()
 
     def halt(self, exc: BaseException, where: str) -> None:
-        """Nothing is acknowledged or committed from now on: what was being processed is read again later."""
+        """Acknowledge and commit nothing from now on; records in process are read again later."""
         if self.halted is None:
             self.halted = exc
-            if isinstance(exc, BrokerEmptied):  # the command that runs the worker says so, and restarts it
+            if isinstance(exc, BrokerEmptied):  # the command that runs the worker logs it, and restarts the worker
                 log.info("%s: the worker starts over: %s", where, exc)
-            elif not isinstance(exc, NOT_ALLOWED):  # which right it is, is found out, and told
+            elif not isinstance(exc, NOT_ALLOWED):  # `BrokerLink.lacking` finds out which right
                 log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)
             self._halted.set()
 
     async def until_halted(self) -> None:
-        """Wait for a fault that must not be passed over; raises it."""
+        """Wait for a fault that stops the worker, and raise it."""
         await self._halted.wait()
         assert self.halted is not None
         raise self.halted
 
 
 class Transport(driver.Transport):
-    """Set on an app by `HotPath`; `ConsumingTransport` sets its consumer."""
+    """`HotPath` sets it on an app; `ConsumingTransport` sets its consumer."""
 
     hot: HotState

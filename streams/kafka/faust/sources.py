@@ -1,4 +1,4 @@
-"""Which Faust this room was written for: hashes of the sources that are overridden, or relied on."""
+"""Hashes of the Faust sources that this folder overrides or relies on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from faust.transport.drivers import aiokafka as driver
 
 from schemas.errors import FaustChanged
 
-#: First 12 hex digits of the SHA-256 of each source that is overridden, or relied on, below.
+#: The first 12 hex digits of the SHA-256 of each of these sources.
 EXPECTED_SOURCES = {
     "Consumer.getmany": "4b168d84882a",
     "Consumer._wait_next_records": "6218e1969a63",
@@ -58,7 +58,7 @@ EXPECTED_SOURCES = {
 
 @functools.cache
 def fingerprints() -> dict[str, str]:
-    """The sources of the installed Faust, as in `EXPECTED_SOURCES`; a process has imported one, and reads it once."""
+    """Return the hashes of the installed Faust, by the names in `EXPECTED_SOURCES`; computed once per process."""
     owners = {
         "Consumer": base.Consumer,
         "ThreadDelegateConsumer": base.ThreadDelegateConsumer,
@@ -74,13 +74,13 @@ def fingerprints() -> dict[str, str]:
     for name in EXPECTED_SOURCES:
         owner, method = name.rsplit(".", 1)
         function = getattr(owners[owner], method)
-        source = inspect.getsource(getattr(function, "fun", function))  # a service's task wraps its function
+        source = inspect.getsource(getattr(function, "fun", function))  # `Service.task` wraps its function
         found[name] = hashlib.sha256(source.encode()).hexdigest()[:12]
     return found
 
 
 def check_faust() -> None:
-    """Raise `FaustChanged` when the installed Faust is not the one that this module overrides."""
+    """Raise `FaustChanged` if a source of the installed Faust differs from the expected one."""
     found = fingerprints()
     changed = [name for name, expected in EXPECTED_SOURCES.items() if found[name] != expected]
     if changed:

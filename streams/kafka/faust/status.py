@@ -1,4 +1,4 @@
-"""What a worker's consumer can be asked, without changing anything."""
+"""Read-only status of a worker's consumer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tables.windows.window_stores import WindowStores
 
 
 class Restored(NamedTuple):
-    """What is held of a table's partition: so many records were read or written; its changelog begins at `start`."""
+    """A recovered partition of a table: `rows` records were read or written; its changelog begins at `start`."""
 
     table: str
     topic: str
@@ -32,7 +32,7 @@ class Restored(NamedTuple):
 
 
 class ConsumerStatus(HotState):
-    """How far topics are read, committed and recovered; whether the group and the broker are reached."""
+    """How far topics are read, committed and recovered; whether the group and the broker answer."""
 
     def __init__(self, app: faust.App, stores: WindowStores | None, isolation_level: str) -> None:
         super().__init__(stores, isolation_level)
@@ -44,7 +44,7 @@ class ConsumerStatus(HotState):
         return {partition: offset for partition, offset in reached.items() if offset is not None}
 
     def readable_before(self, topic: str, partition: int) -> int | None:
-        """Everything that records before this offset bring can be read here; None where the partition is not ours."""
+        """Return the offset before which all records' effects can be read here; None if the partition is not ours."""
         consumer, tp = cast(Consumer, self.app.consumer), TP(topic, partition)
         if tp not in consumer.sought or tp not in consumer.assignment():
             return None
@@ -61,9 +61,10 @@ class ConsumerStatus(HotState):
         return await self.waiters.until(TP(topic, partition), offset)
 
     async def is_written(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether the log reaches this offset; True where the partition is not ours.
+        """Whether the log reaches this offset; True if the partition is not ours.
 
-        The broker is asked where it is beyond what was heard of it, once for all who ask meanwhile.
+        Asks the broker if the offset is beyond the known end; concurrent callers share one request. Raises
+        `NotReady` if the broker does not answer.
         """
         consumer, tp = cast(Consumer, self.app.consumer), TP(topic, partition)
         before = self.readable_before(topic, partition)
@@ -79,21 +80,21 @@ class ConsumerStatus(HotState):
         return offset < said.get(partition, offset + 1)
 
     def _asked_ends(self, topic: str, asked: asyncio.Future[dict[int, int]]) -> None:
-        """All who asked may have gone: then its error is no one's."""
+        """Forget the request. Its error counts as retrieved: all callers may have gone."""
         self._asking_ends.pop(topic, None)
         if not asked.cancelled():
             asked.exception()
 
     @property
     def reaches_broker(self) -> bool:
-        """Whether the broker that looks after our consumer group answered when it was last spoken to."""
+        """Whether our consumer group's coordinator answered the last request."""
         consumer = cast(Any, self.app.consumer)._thread._consumer
         return consumer is not None and consumer._coordinator.coordinator_id is not None
 
     def processed(self, topic: str, ends: Mapping[int, int] | None = None) -> int:
-        """How many records of the topic are processed, from the start of the assigned partitions.
+        """Return how many records of the topic are processed, from the start of the assigned partitions.
 
-        With `ends`, of those before these offsets alone: `sum(ends.values())` when all of them are.
+        With `ends`, count only records before these offsets: `sum(ends.values())` when all are processed.
         """
         done = self._committable(topic)
         if ends is None:
@@ -101,40 +102,40 @@ class ConsumerStatus(HotState):
         return sum(min(done.get(partition, 0), end) for partition, end in ends.items())
 
     async def ends(self, topic: str) -> dict[int, int]:
-        """The offset after the newest record of each of our partitions of the topic, as the broker says it now."""
+        """Ask the broker for the offset after the newest record of each of our partitions of the topic."""
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.assignment() if tp.topic == topic]
         return {tp.partition: end for tp, end in (await consumer.highwaters(*ours)).items()}
 
     def committed(self, topic: str) -> dict[int, int]:
-        """The group's offset in each of our partitions of the topic where it was sought since it was assigned."""
+        """Return the group's offset in each of our partitions of the topic that was sought since its assignment."""
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.sought if tp.topic == topic and tp in consumer.assignment()]
         return {tp.partition: consumer._committed_offset.get(tp) or 0 for tp in ours}
 
     def read_from_start(self, topic: str) -> list[int]:
-        """Our partitions of the topic of which the group has committed nothing, and all that there was is there."""
+        """Return our partitions of the topic without a committed offset whose log still begins at offset 0."""
         consumer = cast(Consumer, self.app.consumer)
         return [tp.partition for tp in consumer.from_start if tp.topic == topic]
 
     def has_begun_anew(self) -> bool:
-        """Whether this worker has committed wherever its partitions of topics that are another log have records."""
+        """Whether this worker has committed in all of its partitions of recreated topics that have records."""
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.assignment() if tp.topic in self.begun_anew]
         done = cast(ConsumerThread, consumer._thread).committed
         return bool(ours) and all(tp in done or consumer.highwater(tp) == 0 for tp in ours)
 
     def moved(self, topic: str) -> dict[int, int]:
-        """The group's offset in each of our partitions of the topic where it is none that a worker committed."""
+        """Return the group's offset in each of our partitions of the topic where another tool has set it."""
         moved = cast(ConsumerThread, cast(Any, self.app.consumer)._thread).moved
         return {tp.partition: offset for tp, offset in moved.items() if tp.topic == topic}
 
     def recovering(self) -> dict[int, tuple[int, int]]:
-        """Changelog records that are read, and that there are to read, of each partition whose tables come back."""
+        """Return (changelog records read, records to read) of each partition in recovery."""
         return cast(KeptTables, self.app.tables).kept_recovery.read_of_all()
 
     async def restored(self) -> list[Restored]:
-        """What we hold since the last recovery, of each of our partitions of each table."""
+        """Return what we hold of each of our partitions of each table since the last recovery."""
         consumer = cast(Consumer, self.app.consumer)
         ours = {TP(*tp) for tp in consumer.assignment()}
         tables = {
@@ -154,7 +155,7 @@ class ConsumerStatus(HotState):
         ]
 
     async def forgotten(self) -> list[str]:
-        """Topics of which the broker knows a smaller committed offset than it has acknowledged to us."""
+        """Return topics for which the broker reports a smaller committed offset than it acknowledged to us."""
         thread = cast(Any, self.app.consumer)._thread
         told = {
             driver.ensure_aiokafka_TP(tp): offset for tp, offset in thread.known.items() if tp.topic in self.topics
@@ -166,16 +167,16 @@ class ConsumerStatus(HotState):
 
     @property
     def generation(self) -> int:
-        """That of the consumer group in which the partitions were assigned."""
+        """The consumer group's generation in which the partitions were assigned."""
         return int(self.app.consumer_generation_id)
 
     async def is_member(self) -> bool:
-        """Whether the group says, now, that we belong to its current generation."""
+        """Ask the group whether we belong to its current generation."""
         thread = cast(Any, self.app.consumer)._thread
         return bool(await thread.call_thread(thread.is_member))
 
     def owner(self, table: str, partition: int) -> str | None:
-        """Where the worker serves that has this partition of the table, as the group was told last."""
+        """Return the URL of the worker that owns this partition of the table, by the last assignment."""
         topic = self.app.tables[table].changelog_topic.get_topic_name()
         members = cast(Any, self.app.assignor).table_metadata(topic)
         return next((url.rstrip("/") for url, held in members.items() if partition in held.get(topic, ())), None)
@@ -207,7 +208,7 @@ class ConsumerStatus(HotState):
         return totals
 
     def not_committing(self) -> Failing | None:
-        """Since when what is processed could not be committed; None where it can be, or nothing is."""
+        """Return how long, and why, commits have failed; None if they succeed or there is nothing to commit."""
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.assignment() if tp.topic in self.topics]
         if not any(consumer.done(tp) > consumer.kept(tp) for tp in ours):
@@ -216,7 +217,7 @@ class ConsumerStatus(HotState):
         return self.attempts.failing(_not_taken_by(topic) if topic else "")
 
     def not_marking(self) -> Failing | None:
-        """Since when nothing could be committed, where a changelog takes no mark: recovery does not begin."""
+        """Return how long a changelog has not taken its mark, so that recovery cannot begin; None otherwise."""
         topic, failing = self.outbox.waits_for, self.attempts.failing("")
         return failing._replace(reason=_not_taken_by(topic)) if failing and topic else None
 

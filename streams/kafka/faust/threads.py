@@ -1,4 +1,4 @@
-"""The thread of Faust's consumer: how it fetches, commits and asks."""
+"""The thread of Faust's consumer: fetches, commits, and requests to the group."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from streams.kafka.faust.shared import Transport
 
 log = logging.getLogger(__name__)
 
-#: How long a broker may hold back a fetch that finds nothing. A node is asked one fetch at a time, so a partition
-#: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
+#: How long a broker may hold back an empty fetch. A node gets one fetch at a time, so a partition with an empty
+#: buffer waits for the fetch of other partitions: with Faust's 1,500 ms, intake stalls.
 FETCH_WAIT_MS = 50
 
 #: The metadata of an offset that a worker has committed; a tool that sets the group's offsets leaves it out.
@@ -40,24 +40,24 @@ class DaemonThread(WorkerThread):
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """Set by the consumer."""
+    """Created by the consumer."""
 
     Worker = DaemonThread
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        #: The offsets that the broker has, as it said itself.
+        #: Committed offsets that the broker has reported or acknowledged.
         self.known: dict[TP, int] = {}
-        #: Where this worker has committed an offset itself.
+        #: Partitions in which this worker has committed an offset.
         self.committed: set[TP] = set()
-        #: Committed offsets, of the sought ones, without our metadata, that is, set by another tool.
+        #: Committed offsets found by the last seek without our metadata, that is, set by another tool.
         self.others: Mapping[TP, int] = {}
-        #: The same if the broker keeps metadata, otherwise none.
+        #: `others` if the broker keeps metadata, otherwise empty.
         self.moved: Mapping[TP, int] = {}
         self._keeps: bool | None = None
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
-        """Fetches wait 50 ms instead of 1,500, and bring no aborted records; commits carry our metadata."""
+        """Set 50 ms as the wait of a fetch, filter aborted records, and add our metadata to commits."""
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._isolation_level = cast(Transport, self.transport).hot.isolation_level
@@ -70,13 +70,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
     async def _wakeup_timer_in_thread(self) -> None:
-        """Faust schedules a coroutine on the worker's loop each second; a closed loop would never await it."""
+        """Wake the worker's loop without a coroutine: Faust schedules one, which a closed loop would never await."""
         self.last_wakeup_at = time.monotonic()
         with contextlib.suppress(RuntimeError):
             self.parent_loop.call_soon_threadsafe(int)
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Note what the broker has taken. Faust also notes offsets that were refused."""
+        """Note the offsets that the broker has accepted. Faust also notes refused ones."""
         ours = self.assignment()
         taken = {tp: offset for tp, offset in offsets.items() if tp in ours}
         if not taken or not await super()._commit(taken):
@@ -86,7 +86,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return True
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Raises `IllegalStateError` where partitions are revoked meanwhile."""
+        """Raises `IllegalStateError` if partitions are revoked meanwhile."""
         consumer = self._ensure_consumer()
         if not (ours := [driver.ensure_aiokafka_TP(tp) for tp in consumer.assignment()]):
             return {}
@@ -98,7 +98,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return cast(Mapping[TP, int], committed)
 
     async def _keeps_metadata(self, offsets: Mapping[TP, int]) -> bool:
-        """Whether the broker keeps what offsets come with, tried with one of these; the embedded one does not."""
+        """Whether the broker keeps the metadata of offsets, tested with one of these; the embedded one does not."""
         if not offsets:
             return False
         if self._keeps is None:
@@ -106,14 +106,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             tp, offset = next((driver.ensure_aiokafka_TP(tp), offset) for tp, offset in offsets.items())
             try:
                 await type(consumer).commit(consumer, {tp: (offset, TRIED)})
-            except KafkaError as exc:  # the partitions are moving: their next owner seeks them, too
+            except KafkaError as exc:  # the partitions are moving: their next owner seeks, too
                 log.info("%s[%d]: whose offset it is was not found out: %s", tp.topic, tp.partition, exc)
                 return False
             self._keeps = (await consumer._coordinator.fetch_committed_offsets([tp]))[tp].metadata == TRIED
         return self._keeps
 
     async def is_member(self) -> bool:
-        """Whether the group's coordinator says, now, that we belong to the group's current generation."""
+        """Ask the group's coordinator whether we belong to the group's current generation."""
         coordinator = self._ensure_consumer()._coordinator
         if coordinator.member_id == UNKNOWN_MEMBER_ID:
             return False
@@ -126,9 +126,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             return False
 
     async def _highwaters(self, partitions: list[TP]) -> Mapping[TP, int]:
-        """The end of each partition, taken from a fetch.
+        """Return the end of each partition, taken from a fetch.
 
-        Tansu answers the usual question with an offset that is too early, or does not exist. On Apache Kafka both
+        Tansu answers the usual request with an offset that is too early, or does not exist. On Apache Kafka both
         ways agree.
         """
         conf, transport = self.app.conf, cast(Transport, self.transport)

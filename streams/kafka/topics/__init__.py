@@ -1,1 +1,1 @@
-"""Whether the topics are what they must be, and stay it."""
+"""Checks that the topics are what they must be, and stay so."""

@@ -1,4 +1,4 @@
-"""The topics of a worker: created as they must be, and compared with it."""
+"""The topics of a worker: created as specified, and compared with the specification."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tables.database.inspection import users
 
 log = logging.getLogger(__name__)
 
-#: For how long a broker may think about what it tells of the topics. Tansu closes the connection at some questions.
+#: How long a broker may take to report settings of topics. Tansu closes the connection at some requests.
 DESCRIBE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """All that is to be mended in one topic by one command. `loses`: no worker starts with it."""
+    """All that is wrong with one topic, and the command that corrects it. `loses`: no worker starts with it."""
 
     topic: str
     what: str
@@ -43,19 +43,18 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`untold` are topics of which the broker says nothing: the right DESCRIBE_CONFIGS is missing, or it cannot."""
+    """`untold`: topics whose settings the broker does not report; perhaps the right DESCRIBE_CONFIGS is missing."""
 
     unfit: Sequence[Unfit]
     untold: Sequence[str]
 
 
 async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None, log_ms: int | None = None) -> None:
-    """Before a worker reads: what is missing is created, changelogs always, and what is there is compared.
+    """Create missing topics (changelogs always) and compare the existing ones, before a worker reads.
 
-    Numbers of partitions first: what is created has that of the settings. What else is wrong is warned of. `log_ms`
-    is how far back `long-term` must reach where checkpoints have the rest. Raises
-    `TopicsUnfit` where memory would be lost, `SettingsError` where topics are missing, refused or have other numbers
-    of partitions, `BrokerUnavailable`.
+    Partition counts come first: topics are created with that of the settings. Harmless differences are warned of.
+    `log_ms` is how far back `long-term` must reach if checkpoints have the rest. Raises `TopicsUnfit` if memory would
+    be lost, `SettingsError` if topics are missing, refused or have other numbers of partitions, `BrokerUnavailable`.
     """
     async with admin_client(kafka) as admin:
         counts = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
@@ -75,7 +74,7 @@ async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None, log_
 
 
 async def partitions_disagree(kafka: KafkaSettings, counts: Mapping[str, int], data_dir: Path | None) -> str | None:
-    """What is wrong with the numbers of partitions, and what to do; `counts` are of any topics that are there."""
+    """Return what is wrong with the partition counts, and what to do; `counts` are of all existing topics."""
     specs = (*topic_specs(kafka), *changelog_specs(kafka))
     keyed = {spec.name: counts[spec.name] for spec in specs if spec.keyed and counts.get(spec.name)}
     if set(keyed.values()) == {kafka.partitions} and Topics.with_prefix(kafka.topic_prefix).long_term in keyed:
@@ -85,7 +84,7 @@ async def partitions_disagree(kafka: KafkaSettings, counts: Mapping[str, int], d
 
 
 async def compare(admin: AIOKafkaAdminClient, kafka: KafkaSettings, log_ms: int | None = None) -> Compared:
-    """What is wrong with the topics that are there. Nothing is asked for by its name that is not."""
+    """Return what is wrong with the existing topics. A missing topic is not asked for by its name."""
     specs = {spec.name: spec for spec in (*topic_specs(kafka, log_ms), *changelog_specs(kafka))}
     described = [topic for topic in await admin.describe_topics() if topic["topic"] in specs and topic["partitions"]]
     replicas = {
@@ -102,10 +101,10 @@ async def compare(admin: AIOKafkaAdminClient, kafka: KafkaSettings, log_ms: int 
 
 
 async def settings_of(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """All settings by topic, of those of which the broker tells any: Tansu tells what was set, no defaults."""
+    """Return all reported settings by topic. Tansu reports only those that were set, no defaults."""
     if not topics:
         return {}
-    # Without names of settings: Tansu closes the connection where it is asked for one that was not set.
+    # Without names of settings: Tansu closes the connection if a named one was not set.
     asked = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
     try:
         async with asyncio.timeout(DESCRIBE_SECONDS):

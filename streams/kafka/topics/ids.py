@@ -1,6 +1,6 @@
-"""Which topics are under their names: each topic that is created has an id of its own (Metadata, version 12).
+"""Ids of topics: each topic gets an id of its own when it is created (Metadata, version 12).
 
-aiokafka knows the versions up to 5, which tell no ids. Nothing is created by being asked for.
+aiokafka knows the versions up to 5, which have no ids. The requests create no topics.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_ID = uuid.UUID(int=0)
 
 
 class Identity(NamedTuple):
-    """A topic's id, None where the broker has none, and how many partitions it has: none where it is not there."""
+    """A topic's id (None if the broker has no ids) and number of partitions (0 if the topic does not exist)."""
 
     id: uuid.UUID | None
     partitions: int
@@ -31,7 +31,7 @@ GONE = Identity(None, 0)
 
 
 async def identities(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Identity]:
-    """Of the topics of which the broker that is asked says anything: a leader may be missing, or a right."""
+    """Return the topics' identities, without those that have an error: a leader or a right may be missing."""
     try:
         answer = await admin._send_request(_MetadataRequest(list(names)))
     except (IncompatibleBrokerVersion, NotImplementedError):  # before Kafka 2.8

@@ -1,4 +1,4 @@
-"""Which number of partitions is right where topics and settings disagree: the one by which users were stored."""
+"""The right number of partitions if topics and settings disagree: the one by which users were stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_PARTITIONS: Final = 1024
 
 
 def disagreement(kafka: KafkaSettings, counts: Mapping[str, int], stored: Collection[tuple[str, int]]) -> str | None:
-    """What is wrong, and how to correct all of it, in one line; None if all agree.
+    """Return what is wrong, and how to correct all of it, in one line; None if all agree.
 
     `counts` are the partition counts of the existing keyed topics. `stored` are users of the data directory, each
     with the shard that holds the user's memories: they are more reliable than the partition count of `long-term`,
@@ -43,7 +43,7 @@ def _right(kafka: KafkaSettings, counts: Mapping[str, int], by_users: int | None
 def _candidates(
     kafka: KafkaSettings, counts: Mapping[str, int], stored: Collection[tuple[str, int]]
 ) -> Iterator[int]:
-    """Each number that anybody names, the log's first; then those that have the shards that there are."""
+    """Yield the numbers of topics and settings, `long-term`'s first; then all that include the existing shards."""
     long_term = Topics.with_prefix(kafka.topic_prefix).long_term
     if long_term in counts:
         yield counts[long_term]
@@ -53,7 +53,7 @@ def _candidates(
 
 
 def _fits(partitions: int, stored: Collection[tuple[str, int]]) -> bool:
-    """Whether by this number all of these users lie where they do."""
+    """Whether this number places each of these users in the shard where it is."""
     return all(partition_of(user, partitions) == partition for user, partition in stored)
 
 

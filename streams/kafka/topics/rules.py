@@ -1,4 +1,4 @@
-"""Whether a topic is what it must be: what the cluster says of it, beside its `TopicSpec`."""
+"""Rules for topics: compare the cluster's settings of a topic with its `TopicSpec`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from schemas.settings import KafkaSettings
 from schemas.topic_specs import FOR_EVER, LEAST_RECORD_BYTES, TopicSpec
 
-#: Where three brokers have a record, one that falls may be the only one that has acknowledged it.
+#: With this many replicas, two must be in sync: else a failing broker may have the only acknowledged copy.
 SAFE_REPLICAS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SpecDifference:
-    """A topic's setting that is not as it must be. `loses`: memory is lost with it, and no worker starts."""
+    """A topic's setting that is not as it must be. `loses`: it would lose memory, so no worker starts."""
 
     topic: str
     setting: str
@@ -28,7 +28,7 @@ class SpecDifference:
 
 
 def differences(spec: TopicSpec, told: Mapping[str, str], replicas: int | None = None) -> list[SpecDifference]:
-    """Of what the cluster tells of the topic; what it does not tell (Tansu, a missing right) is not judged."""
+    """Return the differences in reported settings; unreported ones (Tansu, a missing right) are not judged."""
     return [
         SpecDifference(spec.name, setting, told[setting], wanted, loses, why)
         for setting, rule in _RULES.items()
@@ -38,7 +38,7 @@ def differences(spec: TopicSpec, told: Mapping[str, str], replicas: int | None =
 
 
 def mending(kafka: KafkaSettings, found: Sequence[SpecDifference]) -> str:
-    """The one command that mends all that was found of a topic."""
+    """Return the one command that corrects all differences of a topic."""
     secured = "" if kafka.security_protocol == "PLAINTEXT" else " --command-config client.properties"
     added = ",".join(f"{difference.setting}={difference.wanted}" for difference in found)
     return (
@@ -47,7 +47,7 @@ def mending(kafka: KafkaSettings, found: Sequence[SpecDifference]) -> str:
     )
 
 
-#: What it should be, whether memory is lost otherwise, and why.
+#: The wanted value, whether memory is lost without it, and why.
 _Verdicts = Iterator[tuple[str, bool, str]]
 
 

@@ -1,7 +1,7 @@
-"""Whether a worker's topics are still those that it began with.
+"""Watches whether a worker's topics are still those that it began with.
 
-The rule: a topic of another id is another log, and the worker starts over with it; so it does where one is gone. With
-another number of partitions it cannot go on: it stops.
+A topic with another id is another log, so the worker starts over with it; likewise if a topic is gone. With another
+number of partitions it cannot go on, and stops.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from tables.paths import write_whole
 
 log = logging.getLogger(__name__)
 
-#: How often it is looked.
+#: Interval of the looks.
 WATCH_SECONDS = 2.0
 #: A change counts after this many looks in a row: one broker may hear of it later than another.
 LOOKS = 2
 #: The same for a missing topic: the client that deleted it may be about to recreate it.
 LOOKS_GONE = 5
-#: For how long a topic that was just created is waited for.
+#: How often, and how long apart, to look for a topic that was just created.
 TRIES, TRY_SECONDS = 50, 0.1
 
 
 def changed(
     before: Mapping[str, Identity], now: Mapping[str, Identity], keyed: Collection[str]
 ) -> SiltstoneError | None:
-    """What has become of the topics; of those of which nothing is said nothing is known."""
+    """Return what has happened to the topics, or None; topics missing in `now` are unknown, and ignored."""
     said = {name: identity for name, identity in now.items() if name in before}
     if remade := [name for name, identity in said.items() if _is_another(before[name], identity)]:
         return TopicsRemade(remade)
@@ -63,7 +63,7 @@ def _is_another(before: Identity, now: Identity) -> bool:
 class TopicWatch:
     """Looks at the topics of a worker, over a connection of its own.
 
-    `noted` is a file with the ids of those that the worker has begun with: its offsets, and the group's, are of them.
+    `noted` is a file with the ids of the topics that the worker began with: its offsets, and the group's, are theirs.
     """
 
     def __init__(self, kafka: KafkaSettings, noted: Path) -> None:
@@ -76,9 +76,9 @@ class TopicWatch:
         self._admin: AIOKafkaAdminClient | None = None
 
     async def begin(self) -> frozenset[str]:
-        """These topics are those that count from now on. Which of them are others than those that were noted.
+        """Begin with the current topics. Return, and log, those with another id than the noted one.
 
-        That is said. Raises `BrokerUnavailable`, `DataDirError`.
+        Raises `BrokerUnavailable`, `DataDirError`.
         """
         self._before = await self._all()
         self._suspected, self._looks = "", 0
@@ -97,19 +97,19 @@ class TopicWatch:
         return frozenset(others)
 
     def id_of(self, topic: str) -> str:
-        """That of a topic as it was when the worker began; empty where the broker has none."""
+        """Return the topic's id at `begin`; empty if the broker has none."""
         return self.ids().get(topic, "")
 
     async def note(self) -> None:
-        """The worker has begun with these topics: from now on, its offsets are of them. Raises `DataDirError`."""
+        """Write the ids of `begin` to the file: the offsets are of these topics now. Raises `DataDirError`."""
         await asyncio.to_thread(_write, self._noted, self.ids())
 
     def ids(self) -> dict[str, str]:
-        """Of each topic that the broker gives one; since `begin`."""
+        """Return the ids of all topics that have one, as of `begin`."""
         return {name: str(identity.id) for name, identity in self._before.items() if identity.id is not None}
 
     async def _all(self) -> dict[str, Identity]:
-        """Those of all topics; asked again for a moment, because a new topic is not everywhere at once."""
+        """Return all existing topics. Retries briefly, because a new topic does not reach all brokers at once."""
         for _ in range(TRIES):
             seen = await self._ask()
             if GONE not in seen.values():
@@ -118,9 +118,9 @@ class TopicWatch:
         return {name: identity for name, identity in seen.items() if identity != GONE}
 
     async def look(self) -> None:
-        """Raises `TopicsRemade`, `PartitionsChanged` or `BrokerEmptied` where it has been so for some looks.
+        """Raise `TopicsRemade`, `PartitionsChanged` or `BrokerEmptied` after enough equal looks in a row.
 
-        `BrokerUnavailable` where nothing can be seen.
+        Raises `BrokerUnavailable` if no broker answers.
         """
         seen = changed(self._before, await self._ask(), self._keyed)
         if str(seen) != self._suspected:

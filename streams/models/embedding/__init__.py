@@ -1,1 +1,1 @@
-"""Texts become vectors."""
+"""Embedding: texts become vectors."""

@@ -1,7 +1,7 @@
-"""Where a model's cosines lie for what does not belong together: measured when it is loaded.
+"""Calibration: the cosines that a model gives to unrelated texts, measured when it is loaded.
 
-Questions are compared with what a person might have said, none of which answers them, in English and in Chinese. On
-20 texts a language it comes within one spread of what thousands of real memories give (benchmarks/README.md).
+Sample questions are compared with sample memories, none of which answers them, in English and in Chinese. With 20
+texts a language the result is within one spread of that of thousands of real memories (benchmarks/README.md).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SAMPLES = Path(__file__).parent.parent.parent / "samples" / "unrelated.json"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where a kind of score lies for unrelated memories, and how widely it usually varies.
+    """The usual scores of unrelated memories: their centre, and how widely they vary.
 
-    ``centre`` is the middle score of a query with the memories that do not answer it; ``spread`` the
-    standard deviation over one user's memories; ``least`` the smallest spread that is believed.
+    ``centre`` is the median score of a query with memories that do not answer it; ``spread`` the standard deviation
+    over one user's memories; ``least`` the smallest spread that is used.
     """
 
     centre: float
@@ -32,7 +32,7 @@ class Scale:
     least: float
 
     def deviations(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """Scores as deviations from ``centre``, along the last axis (the memories of one user)."""
+        """Return scores as deviations from ``centre``, along the last axis (the memories of one user)."""
         exact = scores.astype(np.float64)
         n = exact.shape[-1]
         variance = exact.var(axis=-1, keepdims=True) if n else np.zeros((*exact.shape[:-1], 1))
@@ -42,7 +42,7 @@ class Scale:
 
 
 PRIOR_SCORES: Final = 20
-"""How many memories the usual spread outweighs: below, a user's own spread says little."""
+"""The usual spread counts as much as so many memories: with fewer, a user's own spread says little."""
 
 COSINE: Final = Scale(centre=0.08, spread=0.08, least=0.04)
 """Of the ``use`` embeddings; another model needs its own centre (e5's, say, is about 0.75)."""
@@ -51,24 +51,24 @@ LEAST_SPREAD: Final = 0.01
 
 
 def scale_of(unrelated: npt.NDArray[np.float32]) -> Scale:
-    """The scale of a model, from cosines ``[questions, memories]`` of which none belong together."""
+    """Return a model's scale, from the cosines ``[questions, memories]`` of unrelated texts."""
     spread = max(LEAST_SPREAD, float(unrelated.std(axis=1).mean()))
     return Scale(centre=float(np.median(unrelated)), spread=spread, least=spread / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """A model's scale by the writing of the question.
+    """A model's scales by the script of the question.
 
-    To a model that was not taught a language all of it is alike: unrelated Chinese has a cosine of 0.6 in an
-    English one, and unrelated English 0.1.
+    A model sees all texts of an unknown language as similar: unrelated Chinese texts have a cosine of 0.6 in an
+    English model, and unrelated English ones 0.1.
     """
 
     latin: Scale
     cjk: Scale
 
     def of(self, query: str) -> Scale:
-        """The scale for a question; with both writings in it, that of Chinese, Japanese and Korean."""
+        """Return the scale for a question; with both scripts in it, that of Chinese, Japanese and Korean."""
         return self.cjk if has_cjk(query) else self.latin
 
 
@@ -76,12 +76,12 @@ COSINES: Final = Scales(latin=COSINE, cjk=COSINE)
 
 
 def samples() -> list[str]:
-    """The texts to embed."""
+    """Return the texts to embed."""
     return [text for sample in _read().values() for kind in ("questions", "memories") for text in sample[kind]]
 
 
 def scales(vectors: npt.NDArray[np.float32]) -> Scales:
-    """The scales of the model that made these unit vectors, float32[n, d], of `samples()`."""
+    """Return the scales of the model that made these unit vectors, float32[n, d], of `samples()`."""
     found: dict[str, Scale] = {}
     start = 0
     for language, sample in _read().items():

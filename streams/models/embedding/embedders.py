@@ -1,4 +1,4 @@
-"""Embedding models that run on this machine: texts become unit vectors, float32[n, d]."""
+"""Embedding models that run on this machine, and make unit vectors, float32[n, d], of texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Embedder(Protocol):
     dimension: int
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, float32[n, d], of the texts in their order."""
+        """Return unit vectors, float32[n, d], of the texts in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SentenceTransformersEmbedder:
             raise SiltstoneError(
                 "embedding.backend is `sentence-transformers`: pip install 'siltstone[sentence-transformers]'"
             ) from exc
-        disable_progress_bar()  # of what is on this machine; a download shows its own
+        disable_progress_bar()  # of loading; a download shows its own
         try:
             self._model: Any = SentenceTransformer(str(folder) if folder.is_dir() else model)
         except Exception as exc:
@@ -102,7 +102,7 @@ class SentenceTransformersEmbedder:
 
 
 class ToyEmbedder:
-    """A toy whose vectors can be worked out by hand: one dimension a word, by order of first sight."""
+    """A toy whose vectors can be worked out by hand: one dimension for each word, in order of appearance."""
 
     name = "toy"
 
@@ -119,14 +119,14 @@ class ToyEmbedder:
 
 
 def load_embedder(settings: EmbeddingSettings) -> Embedder:
-    """The local model of the settings. Takes from a fifth of a second (`use`) to many (a transformer)."""
+    """Load the local model of the settings. Takes from a fifth of a second (`use`) to many (a transformer)."""
     if settings.backend == "use":
         return UseEmbedder()
     return SentenceTransformersEmbedder(settings.model, settings.batch_size)
 
 
 def model_of(embedder: Embedder) -> Model:
-    """What is to be known of a model. `use` has the scales that were measured on real memories."""
+    """Return the model's description. For `use`, the scales were measured on real memories."""
     if isinstance(embedder, UseEmbedder):
         return Model(embedder.name, embedder.dimension)
     cosine = calibration.scales(embedder.embed(calibration.samples()))
@@ -134,9 +134,9 @@ def model_of(embedder: Embedder) -> Model:
 
 
 def recorded_name(model: str) -> str:
-    """What the shards record of a sentence-transformers model: its name on the hub, or what its folder holds.
+    """Return what shards record for a sentence-transformers model: its hub name, or its folder's fingerprint.
 
-    A path would make another model of a folder that has moved. The hub's own models have two names.
+    With a path, a moved folder would count as another model. The library's own models have two names on the hub.
 
     >>> recorded_name("sentence-transformers/all-MiniLM-L6-v2")
     'all-MiniLM-L6-v2'
@@ -148,7 +148,7 @@ def recorded_name(model: str) -> str:
 
 
 def _fingerprint(folder: Path) -> str:
-    """16 hex digits of a hash of weights, vocabulary and configuration. Read-me files and the like do not count."""
+    """Return 16 hex digits of a hash of weights, vocabulary and configuration, without read-me files and the like."""
     parts = [""]
     if (modules := folder / "modules.json").is_file():
         parts = sorted({"", *(str(module["path"]) for module in orjson.loads(modules.read_bytes()))})
@@ -163,7 +163,7 @@ def _fingerprint(folder: Path) -> str:
 
 
 def unit(vectors: Any) -> Vectors:
-    """Vectors of length 1, float32[n, d]; what has no length, or no numbers, becomes zeros."""
+    """Return vectors of length 1, float32[n, d]; vectors without length, and NaNs, become zeros."""
     matrix = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(np.nan_to_num(matrix / np.maximum(lengths, 1e-12)), np.float32)

@@ -1,4 +1,4 @@
-"""Texts become vectors, float32[n, d], L2-normalised: by a model on this machine, or by a service."""
+"""Embedding of texts as vectors, float32[n, d], L2-normalised, by a model on this machine or by a service."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: What is embedded of a text. Longer ones are an exchange's details; BM25 sees them whole.
+#: Only this much of a text is embedded. The rest is an exchange's details; BM25 sees the whole text.
 EMBEDDED_CHARS = 800
-#: How long a question waits for its vector: the API answers within `streams.doors.application.WAIT_SECONDS`.
+#: How long a question waits for its vector: the API must answer within `streams.doors.application.WAIT_SECONDS`.
 QUESTION_SECONDS = 8.0
-#: The vectors of what windows hold, of those who ask: 7,000 of 512 numbers.
+#: For the vectors of exchanges in the windows of users who search: 7,000 of 512 numbers.
 SAID_BYTES = 16_000_000
-#: Attempts for what does not wait for ever, and at loading.
+#: Attempts for callers that do not wait for ever, and for loading.
 ATTEMPTS = 3
 BACKOFF = Backoff(first=0.5, longest=30.0)
-#: While it fails, the log says so once in so many seconds.
+#: While embedding fails, the log says so at this interval.
 REMINDER_SECONDS = 60.0
 
 
 class Backend(Protocol):
-    """What makes vectors of texts that are neither blank nor long. `simultaneous` batches may be under way."""
+    """Makes vectors of texts that are neither blank nor long, of a caller up to `simultaneous` batches at a time."""
 
     simultaneous: int
 
     async def load(self) -> Model:
-        """Which model it is, when it can be used. Raises `SiltstoneError`."""
+        """Load the model, and return which it is. Raises `SiltstoneError`."""
 
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
-        """Unit vectors of one batch. Raises `EmbeddingUnavailable` where it is worth another attempt.
+        """Return unit vectors of one batch. Raises `EmbeddingUnavailable` if another attempt is worthwhile.
 
-        An `urgent` batch goes before others that wait, where they wait for each other.
+        An `urgent` batch overtakes waiting batches, if batches wait for each other.
         """
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Release connections and processes."""
 
 
 class Embedding:
@@ -60,11 +60,11 @@ class Embedding:
 
         embedding.start()
         await embedding.embed(["where do I live?"])       # a question: soon, or `EmbeddingUnavailable`
-        await embedding.embed(texts, patient=True)        # what must not be lost: waits until there is an answer
+        await embedding.embed(texts, patient=True)        # data that must not be lost: waits until it succeeds
         await embedding.stop()
 
     A blank text has a vector of zeros with every backend: it resembles nothing. The vectors of the last questions are
-    kept: a repeated question has its vector at once, even while nothing can be embedded.
+    cached: a repeated question gets its vector at once, even while nothing can be embedded.
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -75,7 +75,7 @@ class Embedding:
         self._loaded: asyncio.Future[Model] | None = None
 
     def start(self) -> None:
-        """Begin to load."""
+        """Start loading the model."""
         self._loaded = asyncio.ensure_future(self._insisting(self._load, ATTEMPTS))
         self._loaded.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
@@ -86,19 +86,19 @@ class Embedding:
 
     @property
     def trouble(self) -> str:
-        """Why nothing is embedded now; empty where nothing is in the way."""
+        """Why nothing can be embedded now; empty if there is no obstacle."""
         return self._outage.reason
 
     async def model(self) -> Model:
-        """Which model it is, when it is loaded. Raises what its loading raised."""
+        """Wait until the model is loaded, and return which it is. Raises the error of loading."""
         assert self._loaded is not None, "start() comes first"
         return await asyncio.shield(self._loaded)
 
     async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
-        """Unit vectors, float32[n, d]; an empty list gives float32[0, d].
+        """Return unit vectors, float32[n, d]; an empty list gives float32[0, d].
 
-        Where the service fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`; a patient caller waits
-        for as long as it takes, so that what it was given stays in its topic.
+        If the service fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`. A patient caller waits as long
+        as it takes; meanwhile its records stay in their topic.
         """
         if patient:
             return await self._embed(texts, math.inf)
@@ -109,23 +109,23 @@ class Embedding:
         return vectors
 
     async def embed_said(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, float32[n, d], of what a search looks through beside its memories; each is made once.
+        """Return unit vectors, float32[n, d], of exchanges that a search reads from windows; each is made once.
 
-        Where nothing can be embedded now, what is new has zeros: words alone find it.
+        While nothing can be embedded, new texts have zeros: only their words find them.
         """
         known = dict(zip(texts, self._said.known(texts), strict=True))
         new = [text for text, vector in known.items() if vector is None]
         if new:
             try:
                 vectors = await self._soon(new)
-            except EmbeddingUnavailable:  # the log says so, as of any question
+            except EmbeddingUnavailable:  # logged, as for any question
                 vectors = np.zeros((len(new), (await self.model()).dimension), np.float32)
             self._said.keep(new, vectors)
             known.update(zip(new, vectors, strict=True))
         return np.array([known[text] for text in texts], np.float32)
 
     async def stop(self) -> None:
-        """End what was started."""
+        """Cancel loading, and close the backend."""
         if self._loaded is not None:
             self._loaded.cancel()
         await self._backend.close()
@@ -159,7 +159,7 @@ class Embedding:
                 )
 
         size = self._batch_size
-        if len(said) <= size:  # no task: beside a busy event loop, each step of one takes milliseconds
+        if len(said) <= size:  # no task: in a busy event loop, each step of one takes milliseconds
             if said:
                 await fill(said)
             return vectors
@@ -172,7 +172,7 @@ class Embedding:
         return vectors
 
     async def _insisting(self, ask: Callable[[int], Awaitable[T]], attempts: float) -> T:
-        """What is asked for. `ask` is told the number of the attempt, from 1."""
+        """Call `ask` with the number of the attempt, from 1, until it succeeds. Return its result."""
         attempt = 1
         while True:
             try:
@@ -189,12 +189,12 @@ class Embedding:
 
 
 class _Outage:
-    """What the log says of a service that fails: when it begins, once in a while, and when it is over."""
+    """Logs that a service fails: when it begins, once in a while, and when it is over."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._since = self._said_at = 0.0
-        #: Why it fails now; empty where it does not.
+        #: Why it fails now; empty if it does not.
         self.reason = ""
 
     def goes_on(self, reason: str) -> None:
@@ -214,7 +214,7 @@ class _Outage:
 
 def _backend(settings: EmbeddingSettings) -> Backend:
     if settings.backend == "openai":
-        # Its packages take most of a second, and most workers need none.
+        # Its imports take most of a second, and most workers do not need them.
         from streams.models.embedding.service import EmbeddingService
 
         return EmbeddingService(settings)
@@ -222,5 +222,5 @@ def _backend(settings: EmbeddingSettings) -> Backend:
 
 
 def _embeddable(text: str) -> str:
-    """What is embedded of a text. Halves of surrogate pairs, which are no text, become question marks."""
+    """Return the part of a text to embed. Halves of surrogate pairs, which are not text, become question marks."""
     return text[:EMBEDDED_CHARS].encode("utf-8", "replace").decode("utf-8")

@@ -1,8 +1,8 @@
-"""Whose texts a local model works on next: questions before bulk, in small calls, callers together.
+"""Scheduling of a local model's calls: questions before bulk, small calls, several callers in one call.
 
-A person waits for a question's vector, and what is promoted waits in its topic. So a question goes before all bulk
-that is not with the model yet, and no more is with the model at a time than two calls of `SLICE` texts: one that it
-works on, and one that lies ready, because the event loop may be late with the next.
+A person waits for a question's vector, while promotions can wait in their topic. So a question overtakes all bulk
+that the model does not have yet. The model has at most two calls of `SLICE` texts at a time: one that it works on,
+and one that is ready, because the event loop may be late with the next.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from schemas.errors import SiltstoneError
 from streams.models.embedding.embedders import Vectors
 from streams.runtime.called_process import ProcessDied
 
-#: Most texts of a call.
+#: The most texts in a call.
 SLICE: Final = 16
-#: Calls that are with the model at a time.
+#: The most calls that the model has at a time.
 UNDER_WAY: Final = 2
-#: After so many calls for questions in a row, bulk that waits has its turn: many questions never end its progress.
+#: After so many calls for questions in a row, waiting bulk has its turn: questions never starve it.
 QUESTIONS_IN_A_ROW: Final = 8
-#: How many processes in a row may die of the same texts.
+#: The texts fail when so many processes in a row have died of them.
 MOST_DEATHS: Final = 3
 
 
 @dataclass(eq=False, slots=True)
 class _Caller:
-    """What one caller waits for."""
+    """A caller's texts, and the vectors that it waits for."""
 
     texts: Sequence[str]
     urgent: bool
@@ -55,12 +55,12 @@ class _Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some of a caller's texts, that wait or are with the model."""
+    """Some of a caller's texts, waiting or in a call."""
 
     asked: _Caller
     start: int
     stop: int
-    #: A call that held it failed: it has a call of its own now, so that it fails no other caller.
+    #: A call with it failed: now it gets a call of its own, so that it fails no other caller.
     alone: bool = False
     deaths: int = 0
 
@@ -72,7 +72,7 @@ class _Part:
         return self.asked.texts[self.start : self.stop]
 
     def divided(self, most: int) -> tuple[_Part, _Part | None]:
-        """As many texts as that, and what is left of it."""
+        """Return a part of at most `most` texts, and the rest, if any."""
         if len(self) <= most:
             return self, None
         middle = self.start + most
@@ -80,10 +80,10 @@ class _Part:
 
 
 class Lanes:
-    """Calls of a model, `call(texts)`, of at most `most` texts each, made for all who wait.
+    """Calls of a model, `call(texts)`, with at most `most` texts each, for all waiting callers.
 
-    A failed call of several callers is made again for each of them alone. `ProcessDied` means that the process
-    died, and that there is another one.
+    A failed call of several callers is repeated for each of them alone. `ProcessDied` means that the process died and
+    has been replaced.
     """
 
     def __init__(self, call: Callable[[list[str]], Awaitable[Vectors]], most: int = SLICE) -> None:
@@ -95,14 +95,14 @@ class Lanes:
         self._in_a_row = 0
 
     async def embed(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
-        """float32[n, d] of at least one text. Raises what the model raises of these texts alone."""
+        """Return float32[n, d] of at least one text. Raises the model's error for these texts alone."""
         asked = _Caller(texts, urgent, asyncio.get_running_loop().create_future(), len(texts))
         self._lane(asked).append(_Part(asked, 0, len(texts)))
         self._go_on()
         return await asked.done
 
     async def close(self) -> None:
-        """Cancel what waits, and what is with the model."""
+        """Cancel waiting texts and running calls."""
         for part in chain(self._questions, self._bulk):
             part.asked.done.cancel()
         for call in self._calls:
@@ -113,7 +113,7 @@ class Lanes:
         return self._questions if asked.urgent else self._bulk
 
     def _go_on(self) -> None:
-        """Make the calls that can be made now."""
+        """Start the calls that are possible now."""
         while len(self._calls) < UNDER_WAY and not self._alone:
             lane = self._next_lane()
             if not lane or (lane[0].alone and self._calls):
@@ -132,14 +132,14 @@ class Lanes:
 
     def _next_lane(self) -> deque[_Part]:
         for lane in (self._questions, self._bulk):
-            while lane and lane[0].asked.done.done():  # its caller has gone, or it failed
+            while lane and lane[0].asked.done.done():  # its caller was cancelled, or it failed
                 lane.popleft()
         if self._questions and not (self._bulk and self._in_a_row >= QUESTIONS_IN_A_ROW):
             return self._questions
         return self._bulk
 
     def _taken(self, lane: deque[_Part]) -> list[_Part]:
-        """The texts of the next call. Who has more goes to the end, so that a long one holds up no short one."""
+        """Take the parts of the next call. The rest of a long one goes to the end, so that it delays no short one."""
         taken = [] if not lane[0].alone else [lane.popleft()]
         room = 0 if taken else self._most
         for _ in range(len(lane)):

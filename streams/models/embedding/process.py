@@ -1,4 +1,4 @@
-"""A local embedding model in a process of its own, which is started again when it dies."""
+"""A local embedding model in a process of its own, which is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddingProcess:
-    """The model of the settings, loaded by `load()`, in a process that never holds up the event loop.
+    """The model of the settings, loaded by `load()`, in a process that never blocks the event loop.
 
-    A thread would not do: it would take half of the worker's interpreter. Its priority is the worker's: a process
-    that is nice by 10 has a ninth of the other's share of a core that both want; beside two busy processes a question
-    took 95 ms instead of 16, and bulk went on at a fifth of the pace. Intake goes first because the long-term agent
-    gives less to do while there is a backlog (`streams/runtime/backlog_gate.py`), and because it takes one core at
-    most.
+    A thread would take half of the worker's interpreter. The process has the worker's priority: with a niceness of 10
+    it would get a ninth of the other's share of a contended core; beside two busy processes a question took 95 ms
+    instead of 16, and bulk ran at a fifth of the pace. Intake still goes first, because the long-term agent embeds
+    less during a backlog (`streams/runtime/backlog_gate.py`), and because the process uses one core at most.
     """
 
-    #: Batches of one caller: while the process works on one, the next lies ready.
+    #: Batches of one caller: while the process works on one, the next is ready.
     simultaneous = 2
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -37,7 +36,7 @@ class EmbeddingProcess:
         self._lanes = Lanes(self._ask, settings.batch_size)
 
     async def load(self) -> Model:
-        """Raises `SiltstoneError` where it cannot be loaded."""
+        """Load the model. Raises `SiltstoneError` if it cannot be loaded."""
         self._begin()
         assert self._loaded is not None
         try:
@@ -49,7 +48,7 @@ class EmbeddingProcess:
             ) from exc
 
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
-        """Unit vectors, float32[n, d]. A process that dies is replaced, and asked again."""
+        """Return unit vectors, float32[n, d]. If the process dies, a new one is asked again."""
         return await self._lanes.embed(texts, urgent=urgent)
 
     async def close(self) -> None:
@@ -58,14 +57,14 @@ class EmbeddingProcess:
         await self._process.close()
 
     async def _ask(self, texts: list[str]) -> Vectors:
-        """One call. Raises `ProcessDied` where the process has died; then there is another one."""
+        """Make one call. Raises `ProcessDied` if the process has died; by then it has been replaced."""
         process, loaded = self._process, self._loaded
         assert loaded is not None, "load() comes first"
         try:
             await asyncio.shield(loaded)
             return await process.call(_embed, texts)
         except ProcessDied:
-            if process is self._process:  # the first that noticed
+            if process is self._process:  # the first caller that notices
                 log.warning("the embedding model's process was ended from outside; it is started again")
                 self._process = _process(self._settings)
                 self._begin()
@@ -78,16 +77,16 @@ class EmbeddingProcess:
 
 
 def _process(settings: EmbeddingSettings) -> CalledProcess:
-    """With one thread for arithmetic: more would spin for work, and take it from all others on a busy machine.
+    """Return a process with one thread for arithmetic: more would spin while idle, and slow down a busy machine.
 
-    A transformer is given what the environment says, where it says it. `use` gains nothing by a second one.
+    For a transformer, variables in the environment win. `use` gains nothing from a second thread.
     """
     kept = os.environ if settings.backend != "use" else {}
     return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
 
 
 _in_process: list[Embedder] = []
-"""The model, in the process that `EmbeddingProcess` started; empty in every other."""
+"""The model, in the process that `EmbeddingProcess` starts; empty in all others."""
 
 
 def _load(settings: EmbeddingSettings) -> Model:
@@ -97,7 +96,7 @@ def _load(settings: EmbeddingSettings) -> Model:
 
 
 def _embed(texts: Sequence[str]) -> Vectors:
-    """Other exceptions than ours may not get through the pipe, and may quote what was said."""
+    """Embed in the child. Foreign exceptions are replaced: they may not pass the pipe, and may quote messages."""
     embedder = _in_process[0]
     try:
         return embedder.embed(texts)

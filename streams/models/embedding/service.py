@@ -1,4 +1,4 @@
-"""Embeddings of an OpenAI-compatible service: one request a batch, every answer checked."""
+"""Embeddings by an OpenAI-compatible service: one request for each batch, every answer checked."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from streams.models.openai_client import connected, retry_after
 
 log = logging.getLogger(__name__)
 
-#: Asked to find out whether the service or the texts are at fault.
+#: Sent to find out whether the service or the texts are at fault.
 HARMLESS = "harmless"
-#: A server error may be a passing one; from this attempt on the texts may be at fault.
+#: A server error may be temporary; from this attempt on, the texts may be at fault.
 DOUBTFUL_ATTEMPT = 5
-#: A text that is refused is halved until it is taken, or shorter than this.
+#: A refused text is halved until it is accepted, or shorter than this.
 SHORTEST = 16
 
 _REFUSED = frozenset({400, 413, 422})
@@ -39,12 +39,12 @@ _ADVICE = {
     "APIConnectionError": "start it, or correct its URL",
     "TimeoutError": "look at the service, or raise embedding.timeout_seconds",
 }
-#: These do not pass by themselves.
+#: These are not temporary.
 _LASTING = frozenset({"AuthenticationError", "PermissionDeniedError", "NotFoundError"})
 
 
 class _Unusable(Exception):
-    """An answer that is none. Its text is ours. `refused`: the texts are the likely reason."""
+    """An unusable answer. The message is our own text. `refused`: the texts are the likely reason."""
 
     def __init__(self, message: str, *, refused: bool = False) -> None:
         self.refused = refused
@@ -52,7 +52,7 @@ class _Unusable(Exception):
 
 
 class _AtFault(EmbeddingUnavailable):
-    """The service was there, and did not embed these texts. `refused`: nor will it at the next attempt."""
+    """The service answered, but did not embed these texts. `refused`: another attempt would fail too."""
 
     def __init__(self, message: str, *, refused: bool) -> None:
         self.refused = refused
@@ -60,13 +60,13 @@ class _AtFault(EmbeddingUnavailable):
 
 
 class EmbeddingService:
-    """The model of an OpenAI-compatible service, on the event loop: there is nothing to compute here.
+    """The model of an OpenAI-compatible service, called on the event loop: nothing is computed here.
 
-    Texts go nowhere but to `base_url`. An error names host and failure, never the key, the URL's path (some services
-    take the key there), or a foreign exception's text, which may quote what was said.
+    Texts are sent only to `base_url`. An error names host and failure, never the key, the URL's path (some services
+    take the key there), or a foreign exception's text, which may quote messages.
     """
 
-    #: How many batches may be on their way at a time.
+    #: How many batches of one caller may run at a time.
     simultaneous = 4
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -77,17 +77,17 @@ class EmbeddingService:
         self._where = f"{settings.model} at {address.scheme}://{address.netloc}"
 
     async def load(self) -> Model:
-        """Learns the dimension, and the scale of its cosines. Raises `EmbeddingUnavailable`."""
+        """Find out the dimension and the scales of the cosines. Raises `EmbeddingUnavailable`."""
         texts, size = calibration.samples(), self._settings.batch_size
         parts = [await self._ask(texts[start : start + size]) for start in range(0, len(texts), size)]
         return Model(self._settings.model, parts[0].shape[1], calibration.scales(np.concatenate(parts)))
 
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
-        """Unit vectors, float32[n, d]. Raises `EmbeddingUnavailable`; `attempt` is 1 at the first time.
+        """Return unit vectors, float32[n, d]. Raises `EmbeddingUnavailable`. `attempt` counts from 1.
 
-        Requests are independent of each other: `urgent` has no effect, because no request waits for another.
+        `urgent` has no effect, because no request waits for another.
 
-        If the service embeds other texts, but not these, the texts at fault are found and shortened: one text that is
+        If the service embeds other texts, but not these, find the texts at fault and shorten them: one text that is
         too long for the model must not keep all others waiting for ever.
         """
         try:
@@ -95,7 +95,7 @@ class EmbeddingService:
         except _AtFault as exc:
             if not exc.refused and attempt < DOUBTFUL_ATTEMPT:
                 raise
-        await self._ask([HARMLESS])  # raises where the service is at fault
+        await self._ask([HARMLESS])  # raises if the service is at fault
         return await self._in_halves(texts)
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class EmbeddingService:
         return np.concatenate(parts)
 
     async def _shortened(self, text: str) -> Vectors:
-        """The vector of as much of a text as is taken; zeros where nothing is: BM25 still finds the memory."""
+        """Return the vector of as much of a text as is accepted; else zeros: BM25 still finds the memory."""
         length = len(text) // 2
         while length >= SHORTEST and text[:length].strip():
             try:
@@ -127,14 +127,14 @@ class EmbeddingService:
         return np.zeros((1, self._dimension), np.float32)
 
     async def _ask(self, texts: Sequence[str]) -> Vectors:
-        """One request, bounded as a whole."""
+        """Make one request. The time-out limits it as a whole."""
         settings = self._settings
         try:
             async with asyncio.timeout(settings.timeout_seconds):
                 answer = await self._client.embeddings.with_raw_response.create(
                     model=settings.model,
                     input=list(texts),
-                    # A quarter of the size; a service that does not know it answers with lists of numbers.
+                    # A quarter of the size; a service that does not support it answers with lists of numbers.
                     encoding_format="base64",
                     dimensions=omit if settings.dimensions is None else settings.dimensions,
                 )
@@ -161,10 +161,10 @@ class EmbeddingService:
 
 
 def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:
-    """The unit vectors of an answer, float32[count, d], in the order of their `index`. Raises `_Unusable`."""
+    """Return the unit vectors of an answer, float32[count, d], in the order of `index`. Raises `_Unusable`."""
     try:
         rows = orjson.loads(body)["data"]
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, which is looked for below
+        with np.errstate(over="ignore"):  # too large for float32 becomes infinite: checked below
             numbered = {row.get("index", place): _numbers(row["embedding"]) for place, row in enumerate(rows)}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
         raise _Unusable("its answer is no list of embeddings") from exc
@@ -183,7 +183,7 @@ def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:
 
 
 def _numbers(embedding: Any) -> Vectors:
-    """One vector, float32[d]: little-endian base64, or a list. Raises ValueError or TypeError."""
+    """Return one vector, float32[d], of little-endian base64 or a list. Raises ValueError or TypeError."""
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
     numbers = np.asarray(embedding, np.float32)

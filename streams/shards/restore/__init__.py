@@ -1,1 +1,1 @@
-"""Checkpoints of shards and windows: taken, and restored where a partition is assigned."""
+"""Takes checkpoints of shards and windows, and restores them when a partition is assigned."""

@@ -1,4 +1,4 @@
-"""What belongs to a partition beside its shard, and is copied in the same checkpoint: the windows' rows."""
+"""State of a partition that goes into its checkpoint beside the shard: the rows of its windows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tables.checkpoints.snapshot import Position, SnapshotFile
 
 
 class Copy(Protocol):
-    """Files of one partition that do not change, with positions of their own.
+    """Unchanging files of one partition, with their own positions.
 
-    `changes` is how often their source had changed by then, at least. `in_files`: bytes of what was forgotten may
-    still lie in them.
+    `changes` counts at least the changes of their source up to this copy. `in_files`: bytes of what was forgotten may
+    still be in them.
     """
 
     @property
@@ -28,24 +28,24 @@ class Copy(Protocol):
     def in_files(self) -> bool: ...
 
     async def close(self) -> None:
-        """They may go."""
+        """Release the files; they may be removed."""
 
 
 class AccompanyingRows(Protocol):
-    """Of all partitions of this worker."""
+    """The rows beside the shards, of all partitions of this worker."""
 
     def changes(self, partition: int) -> int | None:
-        """A number that is another one after each change, and after what was forgotten has left the files.
+        """A number that differs after each change, and after forgotten bytes have been removed from the files.
 
-        None where the partition's files are not open.
+        None if the partition's files are not open.
         """
 
     async def copy(self, partition: int) -> Copy | None:
-        """None where there is nothing to copy."""
+        """Copy the partition's rows; None if there is nothing to copy."""
 
 
 class Nothing:
-    """In the place of what is not there."""
+    """`AccompanyingRows` of a worker that has none."""
 
     def changes(self, partition: int) -> int | None:
         return None

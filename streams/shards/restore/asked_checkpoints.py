@@ -11,7 +11,7 @@ from schemas.errors import CheckpointError, ShardNotHere, SiltstoneError
 
 
 class Taken(Protocol):
-    """A generation that is there: so many bytes of all went up for it."""
+    """A stored checkpoint: its generation, the bytes `uploaded` for it, and the `whole` size in bytes."""
 
     @property
     def generation(self) -> int: ...
@@ -22,7 +22,7 @@ class Taken(Protocol):
 
 
 class Outcome(Protocol):
-    """What became of it. `unchanged`: the newest one has everything; else without `taken`, `why` there is none."""
+    """The result of a take. "unchanged": the newest checkpoint is complete. Else, if `taken` is None, see `why`."""
 
     @property
     def outcome(self) -> str: ...
@@ -34,7 +34,7 @@ class Outcome(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How far the one of a partition is that was asked for last; `error` is empty where nothing went wrong."""
+    """The state of the checkpoint of a partition that was requested last; `error` is empty if nothing failed."""
 
     running: bool
     unchanged: bool = False
@@ -45,7 +45,7 @@ class Asked:
 
 
 class AskedCheckpoints:
-    """`take` makes one of a partition; None where no checkpoints are made. `partitions` are this worker's.
+    """Takes checkpoints on request. `take` is None without a checkpoint store; `partitions` are this worker's.
 
     asked.begin(3); asked.of(3).running
     """
@@ -57,7 +57,7 @@ class AskedCheckpoints:
         self._runs: dict[int, asyncio.Task[Asked]] = {}
 
     def begin(self, partition: int) -> None:
-        """One that is under way is not begun again. Raises `ShardNotHere`, `CheckpointError` where none are made."""
+        """Start a checkpoint unless one is running. Raises `ShardNotHere`, and `CheckpointError` without a store."""
         self._require_ours(partition)
         if self._take is None:
             raise CheckpointError("there are no checkpoints: set checkpoints.url, and start the worker again")
@@ -65,7 +65,7 @@ class AskedCheckpoints:
             self._runs[partition] = asyncio.ensure_future(self._run(self._take, partition))
 
     def of(self, partition: int) -> Asked:
-        """Raises `ShardNotHere`, and `CheckpointError` where this worker was not asked for one."""
+        """The state of the last request. Raises `ShardNotHere`, and `CheckpointError` if this worker got none."""
         self._require_ours(partition)
         run = self._runs.get(partition)
         if run is None or run.cancelled():
@@ -76,7 +76,7 @@ class AskedCheckpoints:
         return run.result() if run.done() else Asked(running=True)
 
     async def close(self) -> None:
-        """Cancel those under way."""
+        """Cancel running checkpoints."""
         for run in self._runs.values():
             run.cancel()
         await asyncio.gather(*self._runs.values(), return_exceptions=True)

@@ -1,9 +1,8 @@
 """Checkpoints of changed partitions: on a timer, when a partition leaves, and at an orderly stop.
 
-A shard's files are held unchanged while a thread of low priority reads them; the shard goes on working. Forgetting
-breaks the hold, and the checkpoint is started over the next time. If the store is unavailable, the worker goes on:
-the store is tried again with pauses that double, `/readyz` shows a warning, and meanwhile new state is only on the
-disk and in the log.
+A shard's files are held unchanged while a low-priority thread reads them; the shard goes on working. Forgetting
+breaks the hold, and the next take starts over. If the store is unavailable, the worker goes on: it tries the store
+again with doubling pauses, `/readyz` shows a warning, and new state is only on the disk and in the log meanwhile.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: A hold that lasts longer is given up: what DuckDB's log takes meanwhile is read again at an opening.
+#: A longer hold is given up: DuckDB's log grows during it, and is read again when the catalog is opened.
 HOLD_SECONDS: Final = 1_800.0
-#: So long a shard that leaves, or a worker that stops, waits for its last checkpoint.
+#: How long a shard that leaves, or a worker that stops, waits for its last checkpoint.
 LEAVING_SECONDS: Final = 5.0
 STOPPING_SECONDS: Final = 10.0
-#: So often old generations go of a partition in which nothing changes.
+#: How often old generations are removed for a partition in which nothing changes.
 EXPIRE_SECONDS: Final = 3_600.0
-#: Before a store that did not answer is asked again.
+#: The pause before a store that did not answer is asked again.
 STORE_AWAY: Final = Backoff(first=5.0, longest=300.0)
 
 Outcome = Literal["taken", "unchanged", "given_up", "fenced", "failed"]
 
 
 class Done(NamedTuple):
-    """What became of the checkpoint of a partition; `why` where none was taken, without a path of the machine."""
+    """The outcome for one partition. `why` is the reason if none was taken, without a path of the machine."""
 
     partition: int
     outcome: Outcome
@@ -66,11 +65,11 @@ class Done(NamedTuple):
 
 
 class CheckpointJob:
-    """One take at a time.
+    """Takes checkpoints, one at a time.
 
-    `topic_id` names the topic that is the log now ("" where the broker has no ids), `generation` is the consumer
-    group's, `is_member` asks the group whether it still is; of a partition that is not `caught_up` none is taken.
-    `beside` has what else belongs to a partition.
+    `topic_id` is the id of the current log topic ("" if the broker has no ids), `generation` the consumer group's
+    generation; `is_member` asks the group whether this worker still belongs to it. A partition that is not
+    `caught_up` gets no checkpoint. `beside` copies the state of a partition beside its shard.
     """
 
     def __init__(
@@ -94,31 +93,31 @@ class CheckpointJob:
         self._caught_up, self._beside, self._now = caught_up, beside or Nothing(), now
         self._one_at_a_time = asyncio.Lock()
         self._epochs: dict[int, int] = {}
-        #: How often the shard, and what is beside it, had changed when the newest checkpoint was taken.
+        #: The change counts of the shard and of the rows beside it, as of the newest checkpoint.
         self._taken: dict[int, tuple[int, int | None]] = {}
         self._expired: dict[int, float] = {}
-        #: Whether that may hold bytes of what was forgotten.
+        #: Whether the newest checkpoint may hold bytes of what was forgotten.
         self._in_pages: dict[int, bool] = {}
         self._fenced: dict[int, Fenced] = {}
         self._away: StoreUnavailable | None = None
         self._attempts, self._not_before, self._closing = 0, 0.0, False
 
     def own(self, partitions: Collection[int]) -> None:
-        """These are ours from now on, in the group's generation of now."""
+        """Own these partitions from now on, in the group's present generation."""
         self._epochs |= dict.fromkeys(partitions, self._generation())
         self._fenced.clear()
 
     def warnings(self) -> list[str]:
-        """What is amiss, though the worker works."""
+        """Problems that do not stop the worker."""
         found = [] if self._away is None else [f"no checkpoints for now: {self._away}"]
         return found + [f"no checkpoints: {fenced}" for fenced in self._fenced.values()]
 
     def store_is_away(self) -> bool:
-        """Whether it did not answer the last time, and is not asked again yet."""
+        """True if the store did not answer the last time, and is not asked again yet."""
         return self._away is not None and time.monotonic() < self._not_before
 
     async def tick(self) -> None:
-        """A checkpoint of each partition in which something changed."""
+        """Take a checkpoint of each partition in which something changed."""
         if self._one_at_a_time.locked() or time.monotonic() < self._not_before:
             return
         for partition in self._shards.partitions():
@@ -127,11 +126,11 @@ class CheckpointJob:
                 return
 
     async def now(self) -> list[Done]:
-        """A checkpoint of each partition of ours, now; nothing is taken where nothing changed."""
+        """Take a checkpoint of each owned partition that has changed, now."""
         return [await self.take(partition) for partition in self._shards.partitions()]
 
     async def last(self) -> None:
-        """The worker is about to stop: what changed is kept, if it does not take long; then no more is taken."""
+        """Take last checkpoints before the worker stops, within `STOPPING_SECONDS`; then take no more."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOPPING_SECONDS):
                 if time.monotonic() >= self._not_before:
@@ -139,7 +138,7 @@ class CheckpointJob:
         self._closing = True
 
     async def leaving(self, partition: int, call: CallShard) -> None:
-        """The same for a partition that goes to another worker, before its shard is closed."""
+        """Take a last checkpoint of a partition that moves to another worker, before its shard is closed."""
         try:
             if self._closing or self._away is not None or partition in self._fenced:
                 return
@@ -153,7 +152,7 @@ class CheckpointJob:
                 self._metrics.checkpoint_at.remove(str(partition))
 
     async def take(self, partition: int) -> Done:
-        """A checkpoint of a partition of ours, if anything changed; why there is none, where there is none."""
+        """Take a checkpoint of an owned partition if anything changed; the result says why if none was taken."""
         if fenced := self._fenced.get(partition):
             return Done(partition, "fenced", why=str(fenced))
         if not self._caught_up(partition):
@@ -205,7 +204,7 @@ class CheckpointJob:
         try:
             return await self._kept(partition, call, epoch)
         except Fenced as exc:
-            # A group that was deleted counts from the start again: who is a member now comes after all of them.
+            # A deleted group counts generations from the start again: a present member comes after all earlier ones.
             if not mine or exc.newer < epoch or not await self._is_member():
                 raise
             self._epochs[partition] = exc.newer + max(1, epoch)
@@ -213,7 +212,7 @@ class CheckpointJob:
             return await self._kept(partition, call, self._epochs[partition])
 
     async def _is_overdue(self, partition: int) -> bool:
-        """Whether one is due for what was forgotten long ago, and lies beside what has not changed."""
+        """True if a take is due although nothing changed: the packs in the store still hold forgotten bytes."""
         return await in_background(partial(self._store.overdue, partition), "checkpoint")
 
     async def _is_unchanged(self, partition: int, call: CallShard) -> bool:
@@ -230,7 +229,7 @@ class CheckpointJob:
                 self._taken[partition] = changes, newest.facts.windows or None
                 self._in_pages[partition] = newest.facts.in_pages
         if self._in_pages.get(partition) and not await call(_in_pages):
-            return False  # the catalog was rewritten since, without what was forgotten
+            return False  # the catalog was rewritten since then, without the forgotten bytes
         if partition not in self._taken:
             return False
         taken, taken_beside = self._taken[partition]
@@ -271,7 +270,7 @@ class CheckpointJob:
         return Done(partition, "taken", taken)
 
     async def _expire(self, partition: int) -> None:
-        """What is too old or too many goes. A store that does not let it, does so the next time."""
+        """Remove generations that are too old or too many. If the store refuses, they are removed the next time."""
         self._expired[partition] = time.monotonic()
         try:
             await in_background(partial(self._store.expire, partition), "checkpoint", low_priority=True)
@@ -302,7 +301,7 @@ class CheckpointJob:
         try:
             return await in_background(partial(self._store.take, snapshot, stop), "checkpoint", low_priority=True)
         except (OSError, SnapshotChanged):
-            if frozen.held.broken:  # a file has made place for another
+            if frozen.held.broken:  # a file was replaced
                 return None
             raise
 
@@ -319,7 +318,7 @@ def _changes(shard: Shard) -> int:
 
 
 def reason_of(exc: Exception) -> str:
-    """By what a failure is counted."""
+    """The label under which a failure is counted."""
     kinds: list[tuple[type[Exception], str]] = [
         (Fenced, "fenced"),
         (StoreFull, "store_full"),

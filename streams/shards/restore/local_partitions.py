@@ -1,4 +1,4 @@
-"""Which partitions' state is on this worker's disk, and how far: what it tells the group when it joins."""
+"""The partitions with state on this worker's disk, and their offsets: reported to the group when the worker joins."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from streams.shards.owned import OwnedShards
 from tables.reached import note_reached, reached
 
-#: How often it is noted how far the shards are. Who gets a partition may be decided by what is so old.
+#: How often the shards' offsets are noted. The placement of a partition may depend on a note of this age.
 NOTED_SECONDS: Final = 5.0
 
 
 class LocalPartitions:
-    """`shards` is the folder that they are in. What is told is of now where a shard is open, else of its files."""
+    """Offsets of the shards in `folder`: the current offset of an open shard, else the offset noted in its files."""
 
     def __init__(self, folder: Path, shards: OwnedShards) -> None:
         self._folder, self._shards = folder, shards
@@ -23,11 +23,11 @@ class LocalPartitions:
         self._noted: dict[int, int] = {}
 
     def held(self) -> dict[int, int]:
-        """Offsets of `long-term` by partition. It may be asked from any thread."""
+        """The shards' offsets in `long-term`, by partition. Safe from any thread."""
         return {**self._on_disk, **self._shards.positions()}
 
     async def tick(self) -> None:
-        """Note it beside the shards, and look what else is there."""
+        """Note the offsets of open shards in their folders, and read those of all folders."""
         self._on_disk = await asyncio.to_thread(self._look, self._shards.positions())
 
     def _look(self, positions: Mapping[int, int]) -> dict[int, int]:

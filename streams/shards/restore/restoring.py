@@ -1,12 +1,12 @@
-"""A partition's state when it is assigned: the worker's own disk, else the newest checkpoint that fits, else the log.
+"""Restores a partition's state when it is assigned: from the disk, else the newest fitting checkpoint, else the log.
 
-A disk is as good as its position: what comes after it is read from the log. A checkpoint is taken where there is no
-disk, where the log has no longer what the disk lacks, and where the disk is so far behind that reading the log takes
-longer. It comes into a folder of its own, and whole into its place.
+Records after the disk's position are read from the log. A checkpoint is restored if there is no state on the disk, if
+the log no longer has the records that the disk lacks, or if the disk is so far behind that reading the log takes
+longer. It is fetched into a separate folder, and moved into place when it is complete.
 
-Where the log has no longer what the disk lacks, nothing is opened without a state that it reaches: a store that is
-away is waited for, and one whose checkpoints are all damaged, too old or of other settings stops the worker. A shard
-that began with a hole would soon be the newest checkpoint, in the place of those that are whole.
+If the log no longer has the records that the disk lacks, the shard is only opened from a state that the log reaches:
+an unavailable store is waited for, and a store whose checkpoints are all damaged, too old or of other settings stops
+the worker. Otherwise a shard with a gap would soon become the newest checkpoint, and replace complete ones.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from tables.memories.frozen import FOLDER, LONG_TERM
 
 log = logging.getLogger(__name__)
 
-#: A disk that lacks more records than that may be slower than a checkpoint: half a minute of embedding, or more.
+#: If the disk lacks more records than this, a checkpoint may be faster: they take half a minute to embed, or more.
 FAR_BEHIND: Final = 20_000
-#: So long a store is waited for where the log has it all, but for hours of embedding.
+#: How long to wait for a store if the log holds every record, but embedding them would take hours.
 STORE_SECONDS: Final = 60.0
-#: Between two attempts to reach the store, or the broker.
+#: The pause between two attempts to reach the store or the broker.
 AGAIN: Final = Backoff(first=0.5, longest=10.0)
 
-#: Told how many bytes are done, and how many there are.
+#: Called with the number of bytes that are done, and of all.
 Reached = Callable[[int, int], None]
 
 
 class LogBounds(NamedTuple):
-    """The offsets of a partition's oldest record and after its newest; the topic's id, "" where it is not known."""
+    """The offsets of a partition's oldest record and after its newest; the topic's id, "" if it is unknown."""
 
     start: int
     end: int
@@ -65,19 +65,19 @@ class LogBounds(NamedTuple):
 
 
 class Stopped(Exception):
-    """The partition has gone on."""
+    """Ends a restore: the partition has moved, or the time is over."""
 
 
 class _Unusable(Exception):
-    """Why a checkpoint cannot be used."""
+    """The checkpoint cannot be used, for this reason."""
 
 
 class _TooOld(_Unusable):
-    """It ends before what is wanted."""
+    """The checkpoint's offset is lower than required."""
 
 
 class _Wanted(NamedTuple):
-    """For which folder a state is wanted, whose position is `own`: one from offset `least` on."""
+    """A request for a state with an offset of at least `least`; `own` is the position of the state in `folder`."""
 
     partition: int
     folder: Path
@@ -87,10 +87,10 @@ class _Wanted(NamedTuple):
 
 
 class Restoring:
-    """`bounds` asks the broker for the log; `begins` is told of a restore, and gives what is told how far it is.
+    """`bounds` asks the broker for the log's bounds; `begins` starts a restore's progress and returns its callback.
 
-    `is_member` asks the group whether this worker still belongs to it. With `accept_loss` the nearest state is taken
-    though the log does not reach it.
+    `is_member` asks the group whether this worker still belongs to it. With `accept_loss`, the newest state is used
+    even if the log starts after it.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Restoring:
         self._waiting: dict[int, str] = {}
 
     def _clean(self, partition: int, folder: Path) -> None:
-        """Remove what a worker left that was killed while it restored; a disk that it had set aside comes back."""
+        """Remove the drafts of a worker that was killed while restoring; put back a folder that it had set aside."""
         take_up(self._aside(partition), folder)
         drop_left(self._folder, str(partition))
 
@@ -120,16 +120,19 @@ class Restoring:
         return self._folder / f"{partition}{FORMER}"
 
     def waiting(self) -> list[str]:
-        """Why shards are not opened yet."""
+        """The reasons why shards are not opened yet."""
         return list(self._waiting.values())
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
-        """Have the nearest state in a shard's folder, of one of these models. Raises `ShardError`, `DataDirError`."""
+        """Put the newest usable state into a shard's folder, made by one of these models.
+
+        Raises `ShardError`, `DataDirError`.
+        """
         for attempt in itertools.count(1):
             await in_background(partial(self._clean, partition, folder), "restore")
             try:
                 source = await self._brought(partition, folder, models)
-            except ShardLocked as exc:  # what another worker has made of the disk may be the nearest state now
+            except ShardLocked as exc:  # another worker used the folder: its state may be the newest now
                 log.warning("%s", exc)
                 await asyncio.sleep(AGAIN.after(attempt))
             else:
@@ -139,7 +142,7 @@ class Restoring:
                 self._waiting.pop(partition, None)
 
     async def _brought(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> str:
-        """Where the state comes from."""
+        """Bring the state; return its source: "disk", "checkpoint" or "log"."""
         own = await in_background(partial(position_of, folder), "restore")
         bounds = await self._log_of(partition)
         whole = bounds.start <= (own or 0)
@@ -165,7 +168,7 @@ class Restoring:
         raise AssertionError
 
     async def _restored(self, wanted: _Wanted, models: Sequence[VectorModel], *, patient: bool) -> int | None:
-        """The offset of the checkpoint that was found, and is in its place; None where there is none."""
+        """Put a fitting checkpoint in place and return its offset; None if there is no such checkpoint."""
         partition, bounds = wanted.partition, wanted.bounds
         until = time.monotonic() + self._patience
         for attempt in itertools.count(1):
@@ -198,7 +201,7 @@ class Restoring:
         return None
 
     async def _fitting(self, wanted: _Wanted, number: int, models: Sequence[VectorModel]) -> Manifest | None:
-        """A generation that can be used here; None where it was dropped just now. Raises `_Unusable`."""
+        """The manifest of a usable generation; None if the generation was just removed. Raises `_Unusable`."""
         try:
             manifest = await in_background(partial(self._store.read, wanted.partition, number), "restore")
         except CheckpointMismatch as exc:
@@ -224,7 +227,7 @@ class Restoring:
         return manifest
 
     async def _into_place(self, manifest: Manifest, wanted: _Wanted) -> int:
-        """Its offset. Raises `_Unusable` where it is not whole, and `ShardLocked`."""
+        """Put the checkpoint in place; return its offset. Raises `_Unusable` if it is damaged, and `ShardLocked`."""
         partition, gone = wanted.partition, threading.Event()
         offset = manifest.facts.positions[LONG_TERM].offset
         log.warning(
@@ -274,7 +277,7 @@ class Restoring:
         return offset
 
     async def _still_ours(self) -> None:
-        """Wait while the group does not count us in: then the partition is ours still, or this is cancelled."""
+        """Wait until the group counts this worker as a member: the partition is still ours, or this is cancelled."""
         for attempt in itertools.count(1):
             if await self._is_member():
                 return
@@ -282,7 +285,7 @@ class Restoring:
 
 
 def told_until(gone: threading.Event, reached: Reached = lambda done, whole: None) -> Reached:
-    """Told how far a restore is, which it ends once `gone` is set."""
+    """Return a progress callback that passes on to `reached`, and raises `Stopped` once `gone` is set."""
 
     def progress(done: int, whole: int) -> None:
         if gone.is_set():

@@ -1,6 +1,6 @@
-"""The windows' rows of partitions that come: out of their newest checkpoints, where they come soon enough.
+"""Restores the windows' rows of newly assigned partitions from their newest checkpoints, within a time limit.
 
-They save reading changelogs from the start, and no more: those have it all.
+This only saves the worker from reading the changelogs from the start: they hold every row.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tables.windows.partition_store import holds_rows, place_rows
 
 log = logging.getLogger(__name__)
 
-#: So long all partitions together are waited for.
+#: Time limit for all partitions together.
 WINDOWS_SECONDS: Final = 30.0
-#: After that was in vain the store is not asked for so long.
+#: After a failure, the store is not asked again for this long.
 STORE_AWAY_SECONDS: Final = 60.0
 #: The folder of their files in a checkpoint.
 WINDOWS: Final = "windows"
 
 
 class _Over:
-    """Whether the time for something is over. What is done `in_time` is done wholly before that."""
+    """The end of a time limit. `set` waits for a running `in_time` block, so that the block completes before it."""
 
     def __init__(self) -> None:
         self.event, self._lock = threading.Event(), threading.Lock()
@@ -46,7 +46,7 @@ class _Over:
 
     @contextlib.contextmanager
     def in_time(self) -> Iterator[None]:
-        """Raises `Stopped`."""
+        """Run a block before the limit. Raises `Stopped` after it."""
         with self._lock:
             if self.event.is_set():
                 raise Stopped
@@ -54,7 +54,7 @@ class _Over:
 
 
 class RestoringWindows:
-    """`known_away` says whether the store does not answer others."""
+    """Restores windows. `known_away` returns True while the store does not answer the worker's checkpoint job."""
 
     def __init__(
         self, *, store: Checkpoints, folder: Path, partitions: int, known_away: Callable[[], bool] = lambda: False
@@ -63,10 +63,10 @@ class RestoringWindows:
         self._not_before = 0.0
 
     async def bring(self, folders: Mapping[int, Path]) -> None:
-        """Have the windows' rows of the newest checkpoints in these folders of partitions, where there are none.
+        """Restore the windows' rows of the newest checkpoints into those of the partitions' folders that have none.
 
-        Whether they are of the changelogs that there are, and not too old, is found out when these are read on; and
-        what is wrong with a checkpoint is no more than time: the changelogs have it all.
+        Whether the rows fit the present changelogs and are new enough is checked later, when these are read. A bad
+        checkpoint only costs time: the changelogs hold every row.
         """
         if not folders or self._known_away() or time.monotonic() < self._not_before:
             return
@@ -93,7 +93,7 @@ class RestoringWindows:
         self._not_before = time.monotonic() + STORE_AWAY_SECONDS
 
     def _in_place(self, partition: int, folder: Path, over: _Over) -> None:
-        """`over`: the changelogs are read in the meantime, and nothing may come into the folder any more."""
+        """Restore one partition. Once `over` is set, the changelogs are read: nothing may be put in the folder."""
         if holds_rows(folder):
             return
         for manifest in self._store.generations(partition):

@@ -1,7 +1,7 @@
-"""Warm copies of other workers' partitions: refreshed from the newest checkpoints, and in place when they are needed.
+"""Warm copies of other workers' partitions: refreshed from the newest checkpoints, and put in place on assignment.
 
-The group's leader says whose (`kafka/placing`). A worker that is given a partition of which it has a copy moves that
-into its place, and only the log's tail is read. What is not its duty any more is removed.
+The group's leader decides which worker keeps which copies (`kafka/placing`). A worker that is assigned a partition
+moves its copy into place and reads only the tail of the log. Copies that are no longer its duty are removed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tables.memories.frozen import FOLDER, LONG_TERM
 
 log = logging.getLogger(__name__)
 
-#: How often it is looked for newer checkpoints.
+#: How often to look for newer checkpoints.
 LOOK_SECONDS: Final = 10.0
-#: For so many ticks a copy stays without being a duty: duties are told a moment before partitions are assigned.
+#: A copy that is no longer a duty stays for this many ticks: duties change a moment before partitions are assigned.
 SPARED: Final = 2
 
 
 class _Wanted(Exception):
-    """The partition is ours now: what there is of it is taken as it is."""
+    """Ends a refresh: the partition is ours now, and `bring` waits for its copy."""
 
 
 class WarmJob:
-    """`ours` are the partitions of this worker. `topic_id` names the topic that is the log now.
+    """Keeps warm copies. `ours` are this worker's partitions; `topic_id` is the id of the current log topic.
 
     `is_member` asks the group whether this worker still belongs to it.
     """
@@ -61,15 +61,15 @@ class WarmJob:
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def held(self) -> dict[int, int]:
-        """Offsets of `long-term` by partition. It may be asked from any thread."""
+        """The copies' offsets in `long-term`, by partition. Safe from any thread."""
         return {partition: _offset(copy) for partition, copy in list(self._held.items())}
 
     def told(self, duties: frozenset[int]) -> None:
-        """Of these copies are to be kept from now on. It may be told from any thread."""
+        """Keep copies of these partitions from now on. Safe from any thread."""
         self._duties = duties
 
     async def tick(self) -> None:
-        """Make copies as new as their checkpoints, and remove those that are no longer this worker's duty."""
+        """Refresh copies from the newest checkpoints, and remove those that are no longer this worker's duty."""
         for partition in sorted(self._duties - frozenset(self._ours())):
             await self._refresh(partition)
         unwanted = self._held.keys() - self._duties
@@ -82,7 +82,7 @@ class WarmJob:
                     self._held.pop(partition, None)
                     try:
                         await in_background(partial(self._copies.drop, partition), "warm")
-                    except OSError as exc:  # it is found again at the next start
+                    except OSError as exc:  # the next start finds the copy again
                         log.warning("shard %d: its warm copy could not be removed: %s", partition, exc)
         self._metrics.warm_copies.set(len(self._held))
 
@@ -109,7 +109,7 @@ class WarmJob:
                 log.info("shard %d: a warm copy of checkpoint %d is here", partition, copy.manifest.generation)
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
-        """Put the copy of a partition that is ours now in its shard's folder, where it is ahead of what is there."""
+        """Move the copy of a partition that is ours now to its shard's folder, if it is ahead of the state there."""
         if partition not in self._held:
             return
         self._wanted.add(partition)
@@ -122,7 +122,7 @@ class WarmJob:
                 if not self._fits(copy, models) or (own is not None and own >= _offset(copy)):
                     await in_background(partial(self._copies.drop, partition), "warm")
                     return
-                if not await self._is_member():  # the partition may have gone
+                if not await self._is_member():  # the partition may have moved
                     self._held[partition] = copy
                     return
                 await in_background(partial(self._copies.move, copy, FOLDER, folder, position=own), "warm")
@@ -133,7 +133,7 @@ class WarmJob:
                     copy.manifest.generation,
                     _offset(copy),
                 )
-        except ShardLocked as exc:  # the copy is found again at the next start, or fetched
+        except ShardLocked as exc:  # the next start finds the copy again, or fetches it
             log.warning("%s", exc)
         except OSError as exc:
             raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc

@@ -1,4 +1,4 @@
-"""The summary of a user's day: taken out of the messages or written by a model, checked, and rendered as Markdown.
+"""The summary of a user's day: extracted from the messages or written by a model, checked, and rendered as Markdown.
 
 turns = turns_of(messages, limits)
 summary = extracted(turns)  # or grounded(what a model wrote, turns)

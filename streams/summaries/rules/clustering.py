@@ -1,4 +1,4 @@
-"""Turns that go together."""
+"""Clusters related turns."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ Vectors = NDArray[np.float32]
 """float32[n, d]"""
 
 TOGETHER: Final = 0.1
-"""Turns whose cosine is less, on average, are about different things."""
+"""Groups of turns with a lower average cosine are about different things."""
 
 APART: Final = 0.05
-"""Turns whose cosine is less are not put together even where that leaves more groups than there are topics."""
+"""Groups with a lower average cosine are not merged, even if that leaves more groups than `MOST_TOPICS`."""
 
 PRIOR_TURNS: Final = 10
-"""How many turns it takes until half of their middle cosine passes for what unrelated ones have: people differ."""
+"""With this many turns, half of their median cosine counts as that of unrelated turns: people differ."""
 
 FOLLOWING: Final = 0.08
-"""What it adds to the cosine of two turns that one follows the other in their session."""
+"""Added to the cosine of two turns that follow each other in a session."""
 
 MOST_TURNS: Final = 300
-"""So many turns, taken at random, are clustered; the others go where they are nearest."""
+"""At most this many turns, chosen at random, are clustered; each other turn joins the nearest group."""
 
 
 def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
-    """Rows of unit vectors, float32[n, d], in groups; `follows` says of each whether it follows the one before.
+    """Group the rows of unit vectors, float32[n, d]; `follows` says for each row whether it follows the one before.
 
-    The nearest two groups become one (average linkage, of equals the first), down to the most topics that a summary
-    has unless they are `APART`, and on to the fewest as long as they are `TOGETHER`. The same vectors always give the
-    same groups.
+    The nearest two groups are merged (average linkage; among equals, the first): down to `MOST_TOPICS` groups if
+    their cosine is at least `APART`, and on to `FEWEST_TOPICS` if it is at least `TOGETHER`. The same vectors always
+    give the same groups.
     """
     n = len(vectors)
     chosen = vectors
@@ -55,7 +55,7 @@ def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
 
 
 def _contrasted(likeness: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cosines as shares of what lies between the day's usual one and 1; of few turns, little is usual."""
+    """Rescale cosines so that the day's usual one becomes 0 and 1 stays 1; few turns have a low usual cosine."""
     n = len(likeness)
     usual = float(np.median(likeness[np.triu_indices(n, 1)])) * n / (n + PRIOR_TURNS) if n > 1 else 0.0
     return (likeness - usual) / (1 - min(usual, 0.99))

@@ -1,9 +1,9 @@
-"""What a language says preferences, decisions, tasks and problems with: patterns over clauses, read from a data file.
+"""Cues for preferences, decisions, tasks and problems in a language: patterns over clauses, read from a data file.
 
-A section of the file begins with its name in brackets; each of its lines is an alternative, `#` a comment. `{name}`
-stands for a section above it, or for a class of words of the estimator's, named by its letter. The one group that
-captures, where a pattern has one, is what the item is about: what is liked, chosen, to be done. An apostrophe stands
-for both of its forms, and thus for no single character of a class.
+A section of the file begins with its name in brackets; each line is an alternative, `#` begins a comment. `{name}`
+stands for a section above it, or for a word class of the estimator, named by its letter. If a pattern has a capturing
+group, it captures the subject of the item: the thing that is liked, chosen or to do. An apostrophe stands for both of
+its forms, so it cannot be used inside a character class.
 """
 
 from __future__ import annotations
@@ -19,70 +19,70 @@ _NAMED: Final = re.compile(r"\{([A-Za-z_]+)\}")
 
 
 class Cues:
-    """The patterns of a language. "First" are those that a clause begins with; the others stand anywhere in it.
+    """The patterns of a language. Those marked "First" begin a clause; the others may be anywhere in it.
 
-    Each is compiled when it is first looked with: all of them take a third of a second, and most processes that
-    import this cut no sentence.
+    Each is compiled at its first use: all of them take a third of a second, and most processes that import this
+    module never cut a sentence.
     """
 
     openers: re.Pattern[str]
-    """First: what leads to a clause and is no part of it, "well, by the way"; any number of them."""
+    """First: words before a clause that are no part of it, "well, by the way"; any number of them."""
     idle: re.Pattern[str]
     """Small talk, and talk about the talk: no topic, no insight."""
     asks: re.Pattern[str]
     """First: a question, with or without its mark."""
     own: re.Pattern[str]
-    """First: a subject of its own. What came before is complete without this clause."""
+    """First: a new subject. The text before is complete without this clause."""
     unreal: re.Pattern[str]
     """Before a statement, in its sentence: the statement is untrue, uncertain, or another person's."""
     likes: re.Pattern[str]
-    """The user likes, dislikes or prefers what is captured."""
+    """Captures what the user likes, dislikes or prefers."""
     vague: re.Pattern[str]
-    """The whole of what is captured: nothing that means anything tomorrow, a pronoun or "to say"."""
+    """The whole captured text: words without lasting meaning, such as a pronoun or "to say"."""
     points: re.Pattern[str]
     """First: a word that points at something said before."""
     standing: re.Pattern[str]
     """First: an instruction from now on."""
     styles: re.Pattern[str]
-    """A way of answering is asked for: each alternative is one way, and a group of its own."""
+    """A way of answering is asked for: each alternative is one way, in a group of its own."""
     tools: re.Pattern[str]
-    """A tool is chosen: captured."""
+    """Captures a tool that is chosen."""
     wishes: re.Pattern[str]
-    """Something is asked for: its kind is captured."""
+    """Captures the kind of a thing that is asked for."""
     decides: re.Pattern[str]
     """The user decides."""
     adopts: re.Pattern[str]
-    """Either speaker settles on what is captured; a technical decision if that is `technical`."""
+    """Captures what either speaker settles on; a technical decision if it matches `technical`."""
     technical: re.Pattern[str]
     """First: a tool, a model, a method."""
     settles: re.Pattern[str]
     """The user agrees to what was proposed, without naming it."""
     suggests: re.Pattern[str]
-    """What is captured is proposed."""
+    """Captures a proposal."""
     because: re.Pattern[str]
-    """The reason is captured."""
+    """Captures a reason."""
     therefore: re.Pattern[str]
-    """First: the reason is what came before."""
+    """First: the text before is the reason."""
     must: re.Pattern[str]
-    """The user has to do, or wants to be reminded of, what is captured."""
+    """Captures what the user has to do, or wants to be reminded of."""
     tasks: re.Pattern[str]
     """The whole of a clause: the next one is a task."""
     will: re.Pattern[str]
-    """The user is going to do what is captured."""
+    """Captures what the user is going to do."""
     aimless: re.Pattern[str]
-    """First in a task: nothing that one could tick off."""
+    """First in a task: nothing that could be ticked off."""
     when: re.Pattern[str]
     """A time."""
     proposes: re.Pattern[str]
-    """The assistant proposes to do what is captured."""
+    """Captures what the assistant proposes to do."""
     promises: re.Pattern[str]
-    """The assistant promises to do what is captured."""
+    """Captures what the assistant promises to do."""
     accepts: re.Pattern[str]
     """The user will do what was proposed."""
     fails: re.Pattern[str]
     """Something technical fails, regardless of the words around it."""
     may_fail: re.Pattern[str]
-    """Something fails: a technical problem, where a `device` stands in the sentence as well."""
+    """Something fails: a technical problem if the sentence also matches `device`."""
     device: re.Pattern[str]
     works: re.Pattern[str]
     """Nothing fails: "no errors", "error handling"."""
@@ -91,15 +91,15 @@ class Cues:
     solved: re.Pattern[str]
     """The problem is gone."""
     steps: re.Pattern[str]
-    """First: an order to do something."""
+    """First: an instruction to do something."""
     did: re.Pattern[str]
     """What the user has done."""
     either: re.Pattern[str]
     """One of several things is proposed."""
     helped: re.Pattern[str]
-    """What is named helped, after something that did not."""
+    """The named step helped, after another one did not."""
     unsolved: re.Pattern[str]
-    """What was proposed is of no use."""
+    """The proposal did not help."""
     dangling: re.Pattern[str]
     """First: a clause that cannot stand alone."""
     realises: re.Pattern[str]
@@ -109,7 +109,7 @@ class Cues:
         self._sections = {field: sections[field] for field in self.__annotations__}
 
     def __getattr__(self, field: str) -> re.Pattern[str]:
-        """Of a pattern that has not been looked with; from then on it is an attribute like any other."""
+        """Compile a pattern at its first use, and set it as an attribute."""
         if field not in type(self).__annotations__:
             raise AttributeError(field)
         pattern = re.compile(_either(self._sections[field]), re.IGNORECASE)
@@ -118,7 +118,7 @@ class Cues:
 
     @classmethod
     def read(cls, name: str, lexicon: Lexicon) -> Self:
-        """The cues of a data file, which stands beside this one."""
+        """Read the cues of a data file in this folder."""
         classes: dict[str, list[str]] = {}
         for word, letter in lexicon.letter_of.items():
             classes.setdefault(letter, []).append(re.escape(word))
@@ -136,12 +136,12 @@ class Cues:
 
 
 def _either(alternatives: list[str]) -> str:
-    r"""A pattern for any of them. A `\b` that all begin with is looked for once: most places are none."""
+    r"""A pattern for any of them. If all begin with `\b`, it is tested once: most places are no word boundary."""
     if all(alternative.startswith(r"\b") for alternative in alternatives):
         return rf"\b(?:{'|'.join(alternative[2:] for alternative in alternatives)})"
     return "|".join(alternatives)
 
 
 def captured(found: re.Match[str]) -> str:
-    """What the one group that took part has captured."""
+    """The text of the one group that matched, "" if there is none."""
     return found[found.lastindex] if found.lastindex else ""

@@ -1,4 +1,4 @@
-"""What was decided, and why."""
+"""Decisions and their reasons."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MARK: Final = re.compile(r"[，。；;！!？?]|[.,](?=\s|$)|吧")
 _TOOL: Final = re.compile(r"[A-Z][\w.+#-]*|[a-z]+-?\d[\w.-]*")
 
 DECISION_WORTH: Final = 3.0
-"""What a decision is worth more than its sentence: estimated is what it tells of the user's life."""
+"""Added to the worth of a decision's sentence, because the estimate only measures facts about the user's life."""
 
 
 REASON_TURNS: Final = 3
-"""So many turns before its decision a reason is looked for, where what was chosen is named."""
+"""A reason is searched up to this many turns before the decision, in sentences that name the choice."""
 
 
 class _Choice(NamedTuple):
-    """A decision while its reason is looked for: what was chosen, and where that is said."""
+    """A decision that may still get a reason: the `chosen` thing, and the clause that says so."""
 
     found: Found[Decision]
     chosen: str
@@ -32,12 +32,12 @@ class _Choice(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """The index terms that a sentence about the same thing has: a tool's name, else all that was chosen."""
+        """The index terms that a sentence about the same choice must have: a tool's name, else the whole choice."""
         return content(" ".join(_TOOL.findall(self.chosen))) or content(self.chosen)
 
 
 def decisions(talk: Talk) -> Iterator[Found[Decision]]:
-    """Technical choices of either speaker, and all decisions of the user.
+    """Yield technical choices of either speaker, and all decisions of the user.
 
     The reason may be in another turn: in an earlier one that names the choice ("PostgreSQL, because …" – "We'll use
     PostgreSQL."), or in a later one, after the other speaker asked why. A repeated technical choice counts once.
@@ -60,7 +60,7 @@ def decisions(talk: Talk) -> Iterator[Found[Decision]]:
 
 
 def _adopted(spot: Spot) -> str | None:
-    """What the speaker settles on, where it is technical."""
+    """The technical thing that the speaker settles on; None if there is none."""
     cues = spot.sentence.cues
     adopted = cues.adopts.search(spot.text)
     if adopted is None or not spot.real(adopted.start()):
@@ -102,7 +102,7 @@ def _choice(talk: Talk, spot: Spot, adopted: str | None) -> _Choice:
 
 
 def _reason_before(spot: Spot) -> tuple[str, int]:
-    """The reason that the sentence gives first, and the clause where it begins."""
+    """The reason that the sentence gives before the decision, and the clause where it begins."""
     sentence, cues = spot.sentence, spot.sentence.cues
     clause = spot.clause
     if not clause:
@@ -116,7 +116,7 @@ def _reason_before(spot: Spot) -> tuple[str, int]:
 
 
 def _agreed(talk: Talk, spot: Spot) -> _Choice | None:
-    """What the assistant proposes in the message before, where the user settles on it without naming it."""
+    """The assistant's proposal in the message before, if the user settles on it without naming it."""
     settled = spot.sentence.cues.settles.search(spot.text)
     if not settled or not spot.real(settled.start()):
         return None
@@ -138,7 +138,7 @@ def _agreed(talk: Talk, spot: Spot) -> _Choice | None:
 
 
 def _reasoned(talk: Talk, choice: _Choice) -> _Choice:
-    """The choice with the reason that another turn gives, where its own gives none."""
+    """Add a reason from another message if the choice has none."""
     if choice.found.item.reason:
         return choice
     reason, source = _reason_after(talk, choice) or _reason_of_before(talk, choice) or ("", "")
@@ -150,7 +150,7 @@ def _reasoned(talk: Talk, choice: _Choice) -> _Choice:
 
 
 def _reason_after(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
-    """What the same speaker's next message begins with, where it is a reason: the other one has asked why."""
+    """The reason with which the same speaker's next message begins: the other speaker has asked why."""
     own = choice.spot.sentence
     for place in range(choice.spot.place + 1, len(talk.sentences)):
         sentence = talk.sentences[place]
@@ -166,7 +166,7 @@ def _reason_after(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
 
 
 def _reason_of_before(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
-    """What an earlier sentence gives as the reason for what was chosen."""
+    """The reason for the choice in an earlier sentence, and its message id."""
     own = choice.spot.sentence
     for place in range(choice.spot.place - 1, -1, -1):
         sentence = talk.sentences[place]

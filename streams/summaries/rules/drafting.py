@@ -1,4 +1,4 @@
-"""From the records of requests to the text that answers them: all of a summary that needs neither disk nor model."""
+"""Makes a summary's text from the records of its requests: the steps that need neither disk nor model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.summaries.rules.turns import Turn, turns_in
 
 
 class Order(NamedTuple):
-    """One summary: the records of the requests that it answers, and how it is to be written.
+    """One summary to make: the records of the requests that it answers, and how to write it.
 
     Exchanges are cut at the `limits`; `written_at` is in epoch ms.
     """
@@ -32,14 +32,14 @@ class Order(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A preference or a decision, with the ids of the messages that say so."""
+    """A preference or a decision, with the ids of its messages."""
 
     text: str
     sources: tuple[str, ...]
 
 
 class Draft(NamedTuple):
-    """Markdown for a day's file, "" if nothing was said; items worth remembering; how many messages were not read."""
+    """Markdown for a day's file, "" if nothing was said; items worth remembering; the number of unread messages."""
 
     text: str
     items: tuple[Item, ...] = ()
@@ -47,26 +47,26 @@ class Draft(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The turns that a summary is made of, and how many older messages are in none."""
+    """The turns of a summary, and the number of older messages that were left out."""
 
     turns: Sequence[Turn]
     left_out: int
 
 
 def read(order: Order) -> Read:
-    """What the summary of an order is made of."""
+    """Read the turns from an order's requests."""
     found = reading([said_in(raw) for raw in order.requests])
     return Read(turns_in(found.said, order.limits), found.left_out)
 
 
 def drafted(order: Order) -> Draft:
-    """The summary without a model."""
+    """Make the summary without a model."""
     found = read(order)
     return written(extracted(found.turns), found, order)
 
 
 def written(summary: Summary, found: Read, order: Order) -> Draft:
-    """A summary of what was read."""
+    """Render a summary of the turns that were read."""
     if not found.turns:
         return Draft("")
     text = rendered(

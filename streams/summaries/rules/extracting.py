@@ -1,4 +1,4 @@
-"""A summary without a model: taken out of the messages, in their own words."""
+"""A summary without a model: extracted from the messages, in their own words."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from streams.summaries.rules.topics import topics
 from streams.summaries.rules.turns import Turn
 
 MOST_ITEMS: Final = 8
-"""In each section but the topics."""
+"""Items in each section except the topics."""
 
 
 def extracted(turns: Sequence[Turn]) -> Summary:
-    """The summary of a day in Chinese, English or both; all of its text stands in the messages that it names.
+    """Extract the summary of a day in Chinese, English or both; all of its text occurs in the messages that it names.
 
-    What is clearest goes first: a clause that names a problem is not looked at again for a task, and insights are
-    what is left. No model is asked: turns go together by their words.
+    The clearest kinds of items go first: a clause that names a problem is not tried as a task, and insights come from
+    the remaining sentences. Turns are grouped by their words, without a model.
     """
     talk = Talk(turns)
     broken = kept(problems(talk), MOST_ITEMS)

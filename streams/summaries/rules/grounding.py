@@ -1,4 +1,4 @@
-"""What a model wrote, held against the conversation: nothing stays that no message stands for."""
+"""Checks a model's summary against the conversation: items without an existing message are removed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Item = TypeVar("Item", Topic, Preference, Decision, Todo, Problem, Insight)
 
 
 def grounded(summary: Summary, turns: Sequence[Turn]) -> Summary:
-    """The summary without what has no source in the turns, is empty or repeats another; its texts in one line each.
+    """Remove items without a source in the turns, empty ones and repetitions; put each text on one line.
 
-    A topic's title is shortened, and its turns are those of its sources and, of the ones that it names, those that
-    exist. That an item names a message does not prove that the message says so.
+    A topic's title is shortened; its turns are those of its sources, and the existing ones that it names. That an
+    item names a message does not prove that the message supports it.
     """
     turn_of = {message.message_id: turn.number for turn in turns for message in turn.messages}
     return Summary(
@@ -47,7 +47,7 @@ def _topic(topic: Topic, turn_of: Mapping[str, int]) -> Topic:
 
 
 def _held(items: Iterable[Item], turn_of: Mapping[str, int]) -> tuple[Item, ...]:
-    """Those that say something, have a source that exists, and are not said before; sources that do not exist go."""
+    """Keep items with a text and an existing source that repeat no other; remove sources that do not exist."""
     held: dict[str, Item] = {}
     for item in items:
         texts = {name: _one_line(value) for name, value in item if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""What is worth knowing tomorrow and stands in no other section: facts of the user's life, and conclusions."""
+"""Insights: facts of the user's life and conclusions that are worth keeping and in no other section."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from streams.summaries.rules.sentences import ITEM_CHARS, content, shortened
 from streams.summaries.rules.talk import Found, Talk
 
 LEAST_WORTH: Final = 7.0
-"""What a sentence has to be worth, 0-10 by the local estimator and more for what follows."""
+"""The least worth of an insight: 0-10 by the local estimator, plus the additions below."""
 
 LASTING_WORTH: Final = 1.5
 CONCLUSION_WORTH: Final = 7.0
-"""What it adds to tell a lasting fact; and to conclude something, or to be what the user wants remembered."""
+"""Added for a lasting fact; and for a conclusion, or for a sentence that the user wants remembered."""
 
 LASTING: Final = frozenset(
     {
@@ -24,10 +24,10 @@ LASTING: Final = frozenset(
         *("own-relation", "constraint", "habit", "preference"),
     }
 )
-"""The estimator's signals of what will still be so in a year."""
+"""The estimator's signals of facts that will still be true in a year."""
 
 _RECALLS: Final = ("remember my", "could you remember", "记得", "記得")
-"""Phrases that are not removed like other requests: they hold part of the statement, or may be no request."""
+"""Phrases that are not removed like other requests: they are part of the statement, or may not be a request."""
 
 _REQUESTS: Final = "|".join(sorted(set(FORCE_PHRASES).difference(_RECALLS), key=len, reverse=True))
 _REMEMBER: Final = re.compile(
@@ -39,7 +39,7 @@ _YOURS: Final = re.compile(r"你|您|you\b", re.IGNORECASE)
 
 
 def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
-    """Of the user's sentences that nothing else was made of: facts and conclusions, and what else tells much."""
+    """Facts and conclusions, and other informative sentences, among the user's sentences that no item has taken."""
     facts: list[Found[Insight]] = []
     events: list[Found[Insight]] = []
     for place, sentence in enumerate(talk.sentences):
@@ -62,7 +62,7 @@ def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
 
 
 def _said(talk: Talk, place: int) -> str:
-    """What the sentence tells up to the first small talk; nothing where it tells of the one who is spoken to."""
+    """The sentence's statements up to the first small talk; "" if they are about the listener ("you …")."""
     sentence = talk.sentences[place]
     first = next((clause for clause in range(sentence.told) if sentence.opened[clause]), sentence.told)
     last = next((clause for clause in range(first, sentence.told) if talk.idle(place, clause)), sentence.told)

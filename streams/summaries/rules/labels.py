@@ -1,4 +1,4 @@
-"""What a summary says of its own, in the language of its titles."""
+"""The fixed words of a summary, by language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Language = Literal["zh", "en", "ja", "ko"]
 
 
 class Labels(NamedTuple):
-    """Titles of the sections, marks of the items, and how they are put together."""
+    """Titles of the sections, marks of the items, and the punctuation between them."""
 
     heading: str
     topics: str
@@ -164,6 +164,6 @@ LABELS: Final[dict[Language, Labels]] = {
 
 
 def language_of(turns: Iterable[Turn]) -> Language:
-    """That of most of what is said."""
+    """The language of most of the text; English if it is none of the others."""
     said = "\n".join(message.content for turn in turns for message in turn.messages)
     return script_of(said) or "en"

@@ -1,4 +1,4 @@
-"""What a topic can be called: short phrases of a clause that name something."""
+"""Names for topics: short phrases of a clause that name something."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from streams.summaries.rules.word_classes import Phrase
 
 
 def names(clause: str, *, chinese: bool, opening: bool) -> Iterator[Phrase]:
-    """The names in a clause; `opening` where it begins its sentence, so that it begins with a capital in any case."""
+    """Yield the names in a clause; `opening`: it begins its sentence, so its first word is capitalised anyway."""
     return naming_zh.phrases(clause) if chinese else naming_en.phrases(clause, opening=opening)

@@ -1,4 +1,4 @@
-"""English names: words become letters, and phrases that name something are a pattern over the letters."""
+"""English names: each word becomes a letter, and a pattern over the letters finds phrases that name something."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LETTERS: Final = {
     "light": "v",
     "verb": "v",
 }
-"""A word's letter by its class. Others have one by their shape: n a noun, N a name, g what ends in -ing, | a mark."""
+"""The letter of each word class. Others get one by their shape: n a noun, N a name, g a word in -ing, | a mark."""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|[^\w\s]")
 
@@ -40,28 +40,28 @@ _PHRASE: Final = re.compile(
 _MOVED: Final = re.compile(
     r"(?:go|come|move|drive|travel|trip|fly|flight|visit|walk|run|listen|ride)\w*|went|came|drove|flew|back"
 )
-"""What "to" leads from to a place, not to a verb."""
+"""Words after which "to" leads to a place, not to a verb."""
 
 _POINTS: Final = re.compile("th(?:is|at|ese|ose)", re.IGNORECASE)
 
 _COMPOUND: Final = frozenset({"time", "life", "world", "photo", "picture", "support", "news", "family"})
-"""What names something with a noun after it: "time management"."""
+"""Generic words that name something if a noun follows: "time management"."""
 
 _ADJECTIVE: Final = ("ous", "ful", "less", "able", "ible", "ive", "ic", "ical", "ish", "est")
 
 ALONE: Final = 0.5
-"""What a word alone is worth as a name, next to several."""
+"""The share of a name of one word, compared with one of several words."""
 
 LONG, LONG_SHARE = 5, 0.85
 NAME_SHARE: Final = 0.5
-"""A name alone, "to Oslo", "with Anna". One that nothing leads to is called, not talked about, and names nothing."""
+"""The share of a name alone: "to Oslo", "with Anna". Without a preposition, the person is addressed: no topic."""
 
 BARE: Final = 0.8
-"""What stands after no article and no preposition may be something else than a noun."""
+"""The factor for a phrase after neither an article nor a preposition: its word may be no noun."""
 
 
 def phrases(clause: str, *, opening: bool) -> Iterator[Phrase]:
-    """Phrases of a clause that name something; `opening` where its first word is capitalised in any case."""
+    """Yield the phrases of a clause that name something; `opening`: its first word is capitalised anyway."""
     words = list(_WORD.finditer(clause[:MOST_CLAUSE_CHARS]))
     letters = _letters([found[0] for found in words], opening=opening)
     for found in _PHRASE.finditer(letters):
@@ -76,7 +76,7 @@ def phrases(clause: str, *, opening: bool) -> Iterator[Phrase]:
 
 
 def _ends(letters: str, first: int, last: int) -> Iterator[int]:
-    """Where the phrase may end: where it does, and before what only says which, "of the …"."""
+    """Where the phrase may end: at its end, and before an addition such as "of the …"."""
     yield last
     for place in range(last - 1, first, -1):
         if letters[place] in "pt&" and letters[first] != "g" and letters[place - 1] in "nNx":
@@ -99,7 +99,7 @@ def _share(letters: str, first: int, end: int) -> float:
 
 
 def _letters(words: list[str], *, opening: bool) -> str:
-    """The letter of each word, by its class and by what stands before it."""
+    """The letter of each word, by its class and by the word before it."""
     known = _letter_of()
     letters: list[str] = []
     before = "|"
@@ -157,7 +157,7 @@ def _letter_of() -> dict[str, str]:
 
 
 def _forms(verb: str) -> tuple[str, ...]:
-    """A verb's base form, and its regular ones but -ing, which any verb has."""
+    """A verb's base form and its regular forms, except -ing, which is found by its ending."""
     bare = verb.removesuffix("e")
     third, past = f"{verb}s", f"{bare}ed"
     if verb.endswith("y") and verb[-2] not in "aeou":

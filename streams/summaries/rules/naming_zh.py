@@ -1,4 +1,4 @@
-"""Chinese names: a clause is cut where words lead or judge, and what is left between them names something."""
+"""Chinese names: a clause is cut at words that lead or judge, and the pieces between them name something."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from streams.summaries.rules.word_classes import MOST_CLAUSE_CHARS, Phrase, word
 
 FEWEST: Final = 2
 MOST: Final = 16
-"""The characters of a name."""
+"""The fewest and most characters of a name."""
 
 SHORT_SHARE: Final = 0.75
-"""What a name of two characters is worth, next to a longer one."""
+"""The share of a name of two characters, compared with a longer one."""
 
 LONG, LONG_SHARE = 11, 0.85
 PART_SHARE: Final = 0.6
-"""What a part of a name is worth, next to the whole."""
+"""The share of a part of a name, compared with the whole."""
 
 _CJK: Final = "\u4e00-\u9fff"
 _PIECE: Final = re.compile(rf"[{_CJK}A-Za-z0-9][{_CJK}A-Za-z0-9·.+#-]*|[《“「][^《》“”「」]{{1,20}}[》”」]")
@@ -31,7 +31,7 @@ _FOREIGN: Final = re.compile("[A-Za-z][A-Za-z0-9.+#-]+")
 
 class _Words(NamedTuple):
     words: re.Pattern[str]
-    """Those that a clause is cut at, and those that hold such a word and are held together."""
+    """Words at which a clause is cut, and words that contain one of these but are not cut."""
     cut: frozenset[str]
     lead: re.Pattern[str]
     trail: re.Pattern[str]
@@ -40,7 +40,7 @@ class _Words(NamedTuple):
 
 
 def phrases(clause: str) -> Iterator[Phrase]:
-    """What names something in a clause."""
+    """Yield the phrases of a clause that name something."""
     words = _words()
     for piece in _PIECE.findall(clause[:MOST_CLAUSE_CHARS]):
         if piece[0] in "《“「":
@@ -67,7 +67,7 @@ def _chunks(piece: str, words: _Words) -> Iterator[str]:
 
 
 def _bare(chunk: str, words: _Words) -> str:
-    """Without what leads to the name and what follows it."""
+    """Remove the words that lead to the name and those that follow it."""
     lead, trail = words.lead.match(chunk), words.trail.search(chunk)
     return chunk[lead.end() if lead else 0 : trail.start() if trail else None]
 

@@ -1,4 +1,4 @@
-"""What the user likes and wants: said in so many words, or seen in what they ask for again and again."""
+"""Preferences of the user: stated, or observed in repeated requests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from streams.summaries.rules.sentences import ITEM_CHARS, content, shortened, te
 from streams.summaries.rules.talk import Found, Spot, Talk
 
 OFTEN: Final = 3
-"""In so many messages a choice is a habit."""
+"""A choice in this many messages is a habit."""
 
 OBSERVED_WORTH: Final = 6.0
-"""What a habit is worth, next to the 0-10 of what is said; each message adds one."""
+"""The worth of a habit, compared with 0-10 for stated preferences; each message adds one."""
 
 
 def stated(talk: Talk) -> Iterator[Found[Preference]]:
-    """What the user says to like, dislike or prefer, and how they want to be answered from now on."""
+    """Yield what the user says they like, dislike or prefer, and how they want to be answered from now on."""
     for spot in talk.spots():
         if spot.sentence.by_user and _says_so(spot):
             last = talk.reach(spot)
@@ -49,7 +49,7 @@ class _Choice(NamedTuple):
 
 
 def observed(talk: Talk) -> Iterator[Found[Preference]]:
-    """What the user chose, or asked for, in at least `OFTEN` messages, in the words of the shortest of them."""
+    """Yield what the user chose or asked for in at least `OFTEN` messages, in the words of the shortest."""
     choices: dict[str, list[_Choice]] = defaultdict(list)
     for place, sentence in enumerate(talk.sentences):
         if sentence.by_user and not sentence.code:

@@ -1,4 +1,4 @@
-"""Technical problems, and what was proposed or found against them."""
+"""Technical problems, and the solutions that were proposed or found."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from streams.summaries.rules.sentences import CHINESE, ITEM_CHARS, Sentence, con
 from streams.summaries.rules.talk import Found, Talk, alike, message_before
 
 TURNS: Final = 4
-"""So many turns after a problem was last mentioned what is proposed is proposed against it."""
+"""For this many turns after a problem was last mentioned, a proposal counts as a solution to it."""
 
 PROBLEM_WORTH: Final = 5.0
-"""What a problem is worth; each message about it adds one."""
+"""The worth of a problem; each message about it adds one."""
 
 ASKED, PROPOSED, CONFIRMED = 1, 2, 3
 """How sure a solution is: the assistant asks whether it was tried, or proposes it; the user says that it helped."""
@@ -22,7 +22,7 @@ ASKED, PROPOSED, CONFIRMED = 1, 2, 3
 
 @dataclass(slots=True)
 class _Problem:
-    """A problem while its solution is looked for."""
+    """A problem whose solution is still open to change."""
 
     text: str
     place: int
@@ -30,11 +30,11 @@ class _Problem:
     sources: list[str]
     sure: int = 0
     steps: list[tuple[str, str]] = field(default_factory=list)
-    """The texts of its solution, each with the id of its message."""
+    """The steps of its solution, each with the id of its message."""
 
 
 def problems(talk: Talk) -> Iterator[Found[Problem]]:
-    """What the user says is broken, each with what was proposed or found against it."""
+    """Yield the problems that the user reports, each with its proposed or found solution."""
     open_ones: list[_Problem] = []
     for place, sentence in enumerate(talk.sentences):
         cues, text = sentence.cues, sentence.text
@@ -71,7 +71,7 @@ def _fails(sentence: Sentence) -> bool:
 
 
 def _whole(talk: Talk, place: int) -> str:
-    """What a sentence tells, or else asks, without "…, and it works now" at its end; all of it is taken."""
+    """Take a whole sentence. Return its statements, or its question, without "…, and it works now" at the end."""
     sentence = talk.sentences[place]
     talk.take(place, 0, len(sentence.clauses))
     last = sentence.told or len(sentence.clauses)
@@ -81,7 +81,7 @@ def _whole(talk: Talk, place: int) -> str:
 
 
 def _note(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """A problem is mentioned: a new one, or one that is known. What one message says at a stretch is one problem."""
+    """Note a new problem, or another mention of a known one. Successive sentences of a message are one problem."""
     sentence, text = talk.sentences[place], _whole(talk, place)
     for problem in open_ones:
         stretch = problem.last.message is sentence.message and (
@@ -96,7 +96,7 @@ def _note(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _meant(open_ones: list[_Problem], sentence: Sentence) -> _Problem | None:
-    """The problem that a sentence is about: the one whose words it uses, else the latest; None where all are old."""
+    """The problem that a sentence is about: the one with most of its words, else the latest; None if all are old."""
     near = [
         problem
         for problem in reversed(open_ones)
@@ -108,19 +108,19 @@ def _meant(open_ones: list[_Problem], sentence: Sentence) -> _Problem | None:
 
 
 def _reject(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """What was proposed did not help."""
+    """Drop the proposed steps: the user says that they did not help."""
     if problem := _meant(open_ones, talk.sentences[place]):
         talk.take(place, 0, len(talk.sentences[place].clauses))
         problem.last, problem.sure, problem.steps = talk.sentences[place], 0, []
 
 
 def _orders(sentence: Sentence) -> bool:
-    """Whether a clause of it tells to do something: "then start the broker"."""
+    """True if one of its clauses is an instruction: "then start the broker"."""
     return any(sentence.cues.steps.match(clause) for clause in sentence.opened[: sentence.told])
 
 
 def _propose(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """The assistant proposes something: better than what came before, in its place; in the same message, as well."""
+    """Note a proposal of the assistant. A surer one replaces earlier steps; one in the same message is added."""
     sentence = talk.sentences[place]
     problem = _meant(open_ones, sentence)
     if not problem or not any(sentence.opened) or sentence.text.endswith((":", "：")):
@@ -136,9 +136,9 @@ def _propose(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _confirm(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """The user says that something helped: the step that they name, or told before; else what was proposed.
+    """Note that something helped: the step that the user names or has just told, else the proposed one.
 
-    What is named in fewer words than it was proposed in is the proposal, but for one that leaves a choice.
+    If the user names a proposed step in fewer words, the proposal's text is kept, unless it leaves a choice.
     """
     sentence = talk.sentences[place]
     problem = _meant(open_ones, sentence)
@@ -161,7 +161,7 @@ def _confirm(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _helped_after_all(open_ones: list[_Problem], talk: Talk, place: int, since: int) -> None:
-    """Of "restarting didn't help, but clearing the cache did", what comes after the failure."""
+    """Note the step after the failure in "restarting didn't help, but clearing the cache did"."""
     sentence, start = talk.sentences[place], 0
     problem = _meant(open_ones, sentence)
     for clause, text in enumerate(sentence.clauses):
@@ -175,7 +175,7 @@ def _helped_after_all(open_ones: list[_Problem], talk: Talk, place: int, since: 
 
 
 def _step_before(talk: Talk, place: int) -> int | None:
-    """The user's sentence before that one, in the same message, where it says what they did."""
+    """The sentence before that one, if it is in the same message and says what the user did."""
     before, sentence = talk.sentences[place - 1] if place else None, talk.sentences[place]
     if not before or before.message is not sentence.message or before.asked or before.code or _fails(before):
         return None
@@ -183,7 +183,7 @@ def _step_before(talk: Talk, place: int) -> int | None:
 
 
 def _answer_before(talk: Talk, place: int) -> int | None:
-    """The first sentence of the message before that tells anything, where it is the assistant's."""
+    """The first sentence with content in the message before, if the message is the assistant's."""
     first, last = message_before(talk, place)
     told = [at for at in range(first, last) if not talk.sentences[at].by_user and not talk.sentences[at].code]
     told = [at for at in told if talk.sentences[at].told and len(content(talk.sentences[at].text)) > 1]

@@ -1,4 +1,4 @@
-"""What the summary of a day reads, where one or several requests ask for it."""
+"""Selects the messages that a summary of a day reads, for one or several requests."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from schemas.conversations import SPEAKERS
 from schemas.summary_requests import Said
 
 TOGETHER_MESSAGES: Final = 40
-"""Requests that are answered together are read up to so many messages, or as far as the longest of them goes."""
+"""A summary for several requests reads up to this many messages, or as many as the longest request has."""
 
 MOST_MESSAGES: Final = 1_000
 MOST_CHARS: Final = 200_000
-"""No summary reads more; the newest message is read however long it is."""
+"""No summary reads more, except that the newest message is always read."""
 
 
 class Reading(NamedTuple):
-    """Messages in time order, and how many older ones of users and assistants are not among them."""
+    """Messages in time order, and the number of older user and assistant messages that are left out."""
 
     said: tuple[Said, ...]
     left_out: int
@@ -26,8 +26,8 @@ class Reading(NamedTuple):
 def reading(requests: Sequence[Sequence[Said]]) -> Reading:
     """The newest messages of requests for the same day, each once.
 
-    Who asks for much at once pays for it; who asks often does not, so that a summary for many costs no more than the
-    one for the longest of them. The order of the requests changes nothing.
+    The limit follows the longest request, so a summary for many requests costs no more than one for the longest of
+    them. The order of the requests changes nothing.
     """
     once: dict[tuple[str, str], Said] = {}
     for request in sorted(requests, key=_last):

@@ -1,4 +1,4 @@
-"""A summary as Markdown: what one run appends to the file of its day."""
+"""Renders a summary as Markdown: the text that one run appends to the file of its day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ACTIVE: Final = re.compile(
 _NUMBERED: Final = re.compile(r"^(\d{1,9})([.)])")
 _MARKUP: Final = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)")
 _TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""What makes a line read backwards."""
+"""Characters that reverse the direction of a line."""
 
 
 def rendered(
@@ -38,11 +38,11 @@ def rendered(
     headed: date | None,
     left_out: int = 0,
 ) -> str:
-    """The Markdown of one run, written at `written_at` (epoch ms): six sections, then when it was written.
+    """The Markdown of one run: six sections, then the time of writing, `written_at` (epoch ms).
 
-    `headed` by its day it is a document of its own; without, what one run adds to another. Each item ends with the
-    ids of its messages, percent-encoded, `<!-- sources: … -->`. No text of a user opens a comment. `left_out` says
-    how many older messages were not read.
+    With `headed`, its day, the text is a document of its own; without, an addition to another run. Each item ends
+    with the ids of its messages, percent-encoded, `<!-- sources: … -->`. No user's text opens a comment. `left_out`
+    is the number of older messages that were not read.
     """
     labels = LABELS[language]
     at = datetime.fromtimestamp(written_at / 1000, timezone)
@@ -65,7 +65,7 @@ def rendered(
 
 
 def safe(text: str) -> str:
-    """Text as one line of Markdown that reads as it is: no markup, comment, heading or list of its own."""
+    """Escape a text as one line of Markdown that shows as it is, without markup, comment, heading or list."""
     line = " ".join(text.split())
     line = "".join(char for char in line if unicodedata.category(char) not in ("Cc", "Cs") and char not in _TURNING)
     line = _ACTIVE.sub(r"\\\g<0>", line)
@@ -74,7 +74,7 @@ def safe(text: str) -> str:
 
 
 def _said(items: Iterable[Said]) -> list[Said]:
-    """Those with any text: a list item of nothing but a comment is none."""
+    """The items with a text: a list item with only a comment would be empty."""
     return [item for item in items if safe(item.text)]
 
 
@@ -83,7 +83,7 @@ def _section(title: str, items: Sequence[str], labels: Labels) -> str:
 
 
 def _sources(ids: Sequence[str]) -> str:
-    """`--` is encoded as well: not all readers allow it in a comment."""
+    """The comment with the sources. `--` is encoded as well: not all readers allow it in a comment."""
     encoded = (quote(one, safe="", errors="replace").replace("--", "-%2D") for one in ids)
     return f" <!-- sources: {' '.join(encoded)} -->"
 
@@ -93,7 +93,7 @@ def _marked(mark: str, text: str, labels: Labels) -> str:
 
 
 def _below(mark: str, text: str, labels: Labels) -> str:
-    """What belongs to the item above, on a line below it."""
+    """A line below an item, for a text that belongs to it."""
     return f"\n  - {_marked(mark, text, labels)}" if safe(text) else ""
 
 

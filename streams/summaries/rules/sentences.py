@@ -1,4 +1,4 @@
-"""What was said, cut into sentences and clauses, each as it stands in its message."""
+"""Cuts messages into sentences and clauses, in their own words."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CHINESE: Final = Cues.read("cues_zh.txt", reading_zh.LEXICON)
 ENGLISH: Final = Cues.read("cues_en.txt", reading_en.LEXICON)
 
 ITEM_CHARS: Final = 120
-"""An item that is longer ends at the last clause that fits."""
+"""A longer item is cut after the last clause that fits."""
 
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
 _KANA: Final = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fc]")
 _HANGUL: Final = re.compile("[\uac00-\ud7a3]")
 _LATIN: Final = re.compile(r"[^\W\d_\u3041-\u30fc\u4e00-\u9fff\uac00-\ud7a3]+")
 _APART: Final = re.compile(r"\[[^\[\]\n]*\]|(?P<fence>```.*?(?:```|\Z))|\n", re.DOTALL)
-"""What parts sentences: a new line, a bracketed note ("[shared image: …]": the client's word), a block of code."""
+"""Separators of sentences: a new line, a client's note in brackets ("[shared image: …]"), a block of code."""
 
 _LISTED: Final = re.compile(r"\s*(?:[-*+•>#]+\s+|\d{1,2}[.)、]\s*(?=\D))+")
 _TRACE: Final = re.compile(r"Traceback \(|\s*(?:File \"|at \S+\()")
@@ -35,7 +35,7 @@ _WHOLE: Final = re.compile(
     r"《[^《》]{1,60}》|“[^“”]{1,80}”|「[^「」]{1,80}」|『[^『』]{1,80}』|（[^（）]{1,80}）|\([^()]{1,80}\)"
     r'|"[^"]{1,80}"|`[^`]{1,120}`|https?://[^\s\u4e00-\u9fff，。]*[^\s\u4e00-\u9fff，。.,;:!?]'
 )
-"""Titles, quotations and addresses: marks within them end nothing."""
+"""Titles, quotations and addresses: marks within them end no sentence or clause."""
 
 _OPENING: Final = re.compile('[《“「『（("`]|://')
 _END: Final = re.compile(r"(?:[。！？!?؟；;؛…।]|\.(?=[\s\u4e00-\u9fff.”\"』」）)]|$))+[”\"』」）)~～]*")
@@ -57,11 +57,11 @@ _EDGE: Final = " \t，,、；;：:。.！!…~～—–-"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sentence:
-    """A sentence of a message: its clauses, with the marks that end them; white space is one blank.
+    """A sentence of a message: its clauses, with the marks that end them; white space is reduced to one blank.
 
-    A message's language is that of most of its words. `opened` are the clauses without the words that only lead to
-    them ("Well, by the way, …"). What is `asked` is not told: of "I like tea, and you?" the first `told` clauses are.
-    `code` is a line of a traceback or of a block of code.
+    A message's language is that of most of its words. `opened` are the clauses without their opening words ("Well, by
+    the way, …"). The first `told` clauses are statements, the others a question: "I like tea, and you?" has both.
+    `code` marks a line of a traceback or of a code block.
     """
 
     text: str
@@ -82,17 +82,17 @@ class Sentence:
         return self.message.role is Role.USER
 
     def span(self, first: int, last: int) -> str:
-        """The clauses from `first` up to `last`, bare of what leads to them and of the marks at their end."""
+        """The clauses from `first` up to `last`, without opening words and without the marks at their end."""
         return trimmed(self.opened[first] + "".join(self.clauses[first + 1 : last]))
 
 
 def trimmed(text: str) -> str:
-    """Text without the marks and blanks at its edges; quotes and brackets are left alone."""
+    """The text without marks and blanks at its edges; quotes and brackets stay."""
     return text.strip(_EDGE)
 
 
 def tells(text: str) -> bool:
-    """Whether there is any meaning in the text; one Chinese character can be a word."""
+    """True if the text has a meaningful word; one Chinese character can be a word."""
     return bool(content(text) or _CJK.search(text))
 
 
@@ -103,9 +103,9 @@ def content(text: str) -> frozenset[str]:
 
 
 def shortened(text: str, chars: int) -> str:
-    """The text, or as much of its beginning as makes sense in so many characters: up to a mark, else to a whole word.
+    """Shorten a text to at most `chars` characters: up to a mark, else up to a whole word.
 
-    What ends without a mark does not end in "of the": words that only lead to the next one go as well.
+    Without a mark, the result does not end in words like "of the", which only lead to the next word.
     """
     if len(text) <= chars:
         return text
@@ -125,7 +125,7 @@ def shortened(text: str, chars: int) -> str:
 
 
 def parted(text: str, cues: Cues) -> tuple[str, str]:
-    """A text that gives its reason, as what stands before "because" and what stands after it."""
+    """Split a text at "because": return the statement and its reason, "" if the text gives none."""
     why = cues.because.search(text)
     if why and (before := trimmed(text[: why.start()])):
         return before, trimmed(captured(why))
@@ -133,12 +133,12 @@ def parted(text: str, cues: Cues) -> tuple[str, str]:
 
 
 def quoted(text: str, at: int) -> bool:
-    """Whether the character stands in a title, a quotation or an address."""
+    """True if the character `at` is inside a title, a quotation or an address."""
     return any(start <= at < end for start, end in _wholes(text))
 
 
 def sentences_of(turns: Iterable[Turn]) -> list[Sentence]:
-    """All sentences, in the order of turns and messages. Of a long message the beginning is read."""
+    """All sentences, in the order of turns and messages. Only the beginning of a long message is read."""
     return [sentence for turn in turns for message in turn.messages for sentence in _cut(turn, message)]
 
 
@@ -161,12 +161,12 @@ def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:
 
 
 def is_chinese(text: str) -> bool:
-    """Whether it is Chinese: see `script_of`."""
+    """True for a Chinese text: see `script_of`."""
     return script_of(text) == "zh"
 
 
 def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
-    """The language of a text in whose characters more is said than in words of other letters; None of all others.
+    """The language of a text with more Chinese, Japanese or Korean characters than words in other letters; else None.
 
     "我住在 Berlin" is Chinese. Japanese has kana among its characters, and Korean is written in hangul.
     """
@@ -181,7 +181,7 @@ def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Pieces that no sentence crosses, and whether each is code."""
+    """Yield pieces of the text that no sentence crosses, and whether each is code."""
     start = 0
     for parting in _APART.finditer(text):
         if piece := text[start : parting.start()].strip():
@@ -202,7 +202,7 @@ def _wholes(text: str) -> list[tuple[int, int]]:
 
 
 def _outside(marks: Iterable[re.Match[str]], text: str) -> Iterator[re.Match[str]]:
-    """The marks that stand in no title, quotation or address."""
+    """Yield the marks that are outside titles, quotations and addresses."""
     wholes = _wholes(text)
     for mark in marks:
         if not any(start <= mark.start() < end for start, end in wholes):
@@ -222,7 +222,7 @@ def _pauses(text: str) -> list[int]:
 
 
 def _at(ends: Sequence[int], text: str) -> tuple[str, ...]:
-    """The pieces of the text that end there; one that holds no word belongs to the one before."""
+    """Cut the text at `ends`; a piece without a word is joined to the piece before."""
     pieces: list[str] = []
     start = 0
     for end in (*ends, len(text)):

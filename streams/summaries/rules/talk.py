@@ -1,4 +1,4 @@
-"""A day's talk while items are taken out of it, and which of them are kept."""
+"""A day's sentences, the clauses that became items, and the selection of items."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streams.summaries.rules.sentences import ITEM_CHARS, Sentence, content, quo
 from streams.summaries.rules.turns import Turn
 
 NEAR: Final = 0.8
-"""Of two items the shorter one says nothing new when the longer one holds this share of its words."""
+"""The shorter of two items says nothing new if the longer one has this share of its words."""
 
 
 class Spot(NamedTuple):
-    """A clause, bare of what leads to it, and the place of its sentence in the day."""
+    """A clause without its opening words, and the place of its sentence in the day."""
 
     place: int
     clause: int
@@ -23,16 +23,16 @@ class Spot(NamedTuple):
     text: str
 
     def before(self, at: int) -> str:
-        """What its sentence says before the clause's character `at`."""
+        """The text of its sentence before the clause's character `at`."""
         return "".join(self.sentence.clauses[: self.clause]) + self.text[:at]
 
     def real(self, at: int) -> bool:
-        """Whether what begins at the character `at` is said as a fact, in the speaker's own words."""
+        """True if the text from the character `at` is stated as a fact, in the speaker's own words."""
         return not quoted(self.text, at) and not self.sentence.cues.unreal.search(self.before(at))
 
 
 class Talk:
-    """The sentences of a day. A clause becomes one item at the most: the rule that takes it first has it."""
+    """The sentences of a day. A clause becomes at most one item, of the first rule that takes it."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         self.sentences: Final = sentences_of(turns)
@@ -41,7 +41,7 @@ class Talk:
         self._idle: dict[tuple[int, int], bool] = {}
 
     def spots(self, first: int = 0, last: int | None = None) -> Iterator[Spot]:
-        """Clauses that are told, by either side, and not yet taken, of the sentences from `first` up to `last`."""
+        """Yield statements by either side that are not yet taken, of the sentences from `first` up to `last`."""
         for place, sentence in enumerate(self.sentences[first:last], first):
             if not sentence.code:
                 for clause in range(sentence.told):
@@ -49,13 +49,13 @@ class Talk:
                         yield Spot(place, clause, sentence, text)
 
     def worth(self, place: int) -> float:
-        """0-10: how much the sentence is worth remembering."""
+        """How much the sentence is worth remembering, 0-10."""
         if place not in self._worths:
             self._worths[place] = told(self.sentences[place].text).score
         return self._worths[place]
 
     def idle(self, place: int, clause: int) -> bool:
-        """Whether the clause is small talk."""
+        """True if the clause is small talk."""
         known = self._idle.get((place, clause))
         if known is None:
             sentence = self.sentences[place]
@@ -63,16 +63,16 @@ class Talk:
         return known
 
     def taken(self, place: int, clause: int | None = None) -> bool:
-        """Whether an item has been made of that clause, or of any of the sentence's."""
+        """True if that clause, or without one any clause of the sentence, has become an item."""
         clauses = range(len(self.sentences[place].clauses)) if clause is None else (clause,)
         return any((place, clause) in self._taken for clause in clauses)
 
     def take(self, place: int, first: int, last: int) -> None:
-        """The clauses from `first` up to `last` have become an item."""
+        """Note that the clauses from `first` up to `last` have become an item."""
         self._taken.update((place, clause) for clause in range(first, last))
 
     def reach(self, spot: Spot) -> int:
-        """Up to which clause the item goes on that begins there: on to the next subject, question or item."""
+        """The clause before which an item from `spot` ends: a new subject, a question, small talk or another item."""
         sentence = spot.sentence
         chars = len(spot.text)
         last = spot.clause + 1
@@ -90,7 +90,7 @@ Kind = TypeVar("Kind", Preference, Decision, Todo, Problem, Insight)
 
 
 class Found(NamedTuple, Generic[Kind]):
-    """An item, what it is worth, and the place in the day of the sentence that says so."""
+    """An item, its worth, and the place of its sentence in the day."""
 
     item: Kind
     worth: float
@@ -98,7 +98,7 @@ class Found(NamedTuple, Generic[Kind]):
 
 
 def kept(found: Iterable[Found[Kind]], most: int) -> tuple[Kind, ...]:
-    """The items that are worth most, in the order of the day. What is said again only adds its sources."""
+    """The items that are worth most, in the order of the day. A repetition only adds its sources."""
     best: list[Found[Kind]] = []
     for one in sorted(found, key=lambda one: (-one.worth, one.place)):
         for place, earlier in enumerate(best):
@@ -113,7 +113,7 @@ def kept(found: Iterable[Found[Kind]], most: int) -> tuple[Kind, ...]:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two texts say the same, or one says what the other does and more."""
+    """True if two texts say the same, or one includes the other."""
     if trimmed(one).casefold() == trimmed(other).casefold():
         return True
     words, others = content(one), content(other)
@@ -122,7 +122,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def message_before(talk: Talk, place: int) -> tuple[int, int]:
-    """The places of the message before the one of that sentence, in its session: from the first up to the second."""
+    """The range of sentences, first and end, of the message before that sentence's, if it is in the same session."""
     said = talk.sentences
     last = place
     while last > 0 and said[last - 1].message is said[place].message:

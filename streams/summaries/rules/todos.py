@@ -1,4 +1,4 @@
-"""What is to be done: tasks that the user names, and those that follow from what is said."""
+"""Tasks: those that the user names, and those that follow from the conversation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.summaries.rules.sentences import ITEM_CHARS, content, parted, short
 from streams.summaries.rules.talk import Found, Spot, Talk, message_before
 
 NAMED_WORTH: Final = 4.0
-"""What a task that the user names is worth more than one that follows from what is said."""
+"""Added to the worth of a task that the user names."""
 
 _REMIND: Final = re.compile("提醒|remind", re.IGNORECASE)
 
@@ -21,7 +21,7 @@ _ALL: Final = re.compile("(.+)")
 
 
 def named(talk: Talk) -> Iterator[Found[Todo]]:
-    """Tasks: "I need to …", "remind me to …". Only a request to be reminded may be a question."""
+    """Yield named tasks: "I need to …", "remind me to …". Only a request to be reminded may be a question."""
     for place, sentence in enumerate(talk.sentences):
         if sentence.by_user and not sentence.code:
             for clause in range(len(sentence.clauses)):
@@ -33,7 +33,7 @@ def named(talk: Talk) -> Iterator[Found[Todo]]:
 
 
 def following(talk: Talk) -> Iterator[Found[Todo]]:
-    """What the user says they will do, or agrees to where it is proposed, and what the assistant promises."""
+    """Yield what the user says they will do, proposals that the user accepts, and promises of the assistant."""
     for spot in talk.spots():
         if talk.taken(spot.place, spot.clause):
             continue
@@ -68,7 +68,7 @@ def _todo(talk: Talk, spot: Spot, task: re.Match[str], *, inferred: bool) -> Ite
 
 
 def _what_and_when(spot: Spot, task: re.Match[str]) -> tuple[str, str]:
-    """The task, its verb first, and the time that is named before it."""
+    """The task, beginning with its verb, and the time that is named before it."""
     cues, what = spot.sentence.cues, captured(task).lstrip()
     if leading := cues.when.match(what):
         return what[leading.end() :].lstrip(" ，,").removeprefix("要"), trimmed(leading[0])
@@ -80,7 +80,7 @@ def _what_and_when(spot: Spot, task: re.Match[str]) -> tuple[str, str]:
 
 
 def _agreed(talk: Talk, spot: Spot) -> Found[Todo] | None:
-    """The first thing that the assistant proposes in the message that the user answers there."""
+    """The task that the user accepts: the first proposal in the assistant's message before."""
     first, last = message_before(talk, spot.place)
     if first == last or talk.sentences[first].by_user:
         return None

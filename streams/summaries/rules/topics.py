@@ -1,4 +1,4 @@
-"""What was talked about: turns that go together, each group under the phrase that names most of it."""
+"""Topics of a day: groups of related turns, each named by the phrase that fits it best."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from streams.summaries.rules.word_classes import Phrase
 from streams.summaries.rules.words import word_vectors
 
 TEXT_CHARS: Final = 600
-"""So much of a turn is compared."""
+"""Only this much of a turn is compared."""
 
 REPLIES: Final = 2
-"""So many clauses of the assistant's are read with what the user says."""
+"""The number of the assistant's clauses that are read with the user's."""
 
 MOST_GROUPS: Final = 12
-"""So many groups of turns are looked at for a name, those that most is said in."""
+"""The number of groups of turns that may become topics: those with the most text."""
 
 _ONE_WORD: Final = re.compile(r"[^\s\u4e00-\u9fff]+|[\u4e00-\u9fff]{2}")
-"""A topic that is called so by one turn only says little, and goes where there are three others."""
+"""A one-word name. If only one turn has the word, the topic says little, and is dropped if there are three others."""
 
 QUESTION_SHARE: Final = 0.8
 REPLY_SHARE: Final = 0.75
-"""What a name is worth that stands in a question, or that the assistant has said."""
+"""The share of a name in a question, and of a name that the assistant said."""
 
 OPENING: Final = 0.05
-"""What it adds to the cosine of a name with its topic that the topic began with it."""
+"""Added to the cosine of a name with its topic if the topic began with the name."""
 
 AGAIN: Final = 0.15
-"""What it adds that another turn of the topic names it as well."""
+"""Added if another turn of the topic has the name as well."""
 
 
 class _Talked(NamedTuple):
-    """What is said in a turn, courtesies apart, and how its topic could be called."""
+    """The text of a turn without courtesies, and possible names for its topic."""
 
     turn: Turn
     text: str
@@ -51,7 +51,7 @@ class _Talked(NamedTuple):
 
 
 def topics(talk: Talk) -> tuple[Topic, ...]:
-    """The three to five topics that most is said about, as they came up; fewer where fewer turns say anything."""
+    """The three to five topics with the most text, in order of appearance; fewer if fewer turns say anything."""
     talked = list(_talked(talk))
     if not talked:
         return ()
@@ -82,7 +82,7 @@ def _follows(turn: Turn, before: Turn) -> bool:
 
 
 def _talked(talk: Talk) -> Iterator[_Talked]:
-    """The turns in which anything is said: by the user, with the assistant's first words on it, or by it alone."""
+    """Yield the turns with content: of the user, with the assistant's first clauses, or of the assistant alone."""
     for _, group in groupby(enumerate(talk.sentences), key=lambda placed: placed[1].turn.number):
         sentences = list(group)
         user = list(_telling(talk, (one for one in sentences if one[1].by_user)))
@@ -97,7 +97,7 @@ def _talked(talk: Talk) -> Iterator[_Talked]:
 
 
 def _telling(talk: Talk, sentences: Iterable[tuple[int, Sentence]]) -> Iterator[Spot]:
-    """The clauses that hold more than small talk."""
+    """Yield the clauses that hold more than small talk."""
     for place, sentence in sentences:
         for clause, text in enumerate(sentence.opened):
             if not sentence.code and len(text) > 1 and content(text) and not talk.idle(place, clause):
@@ -115,13 +115,13 @@ def _names(said: Iterable[Spot]) -> Iterator[Phrase]:
 
 
 def _says_little(group: Sequence[_Talked], title: str) -> bool:
-    """Whether a topic is called by one word that only one of its turns has."""
+    """True if a topic's name is one word that fewer than two of its turns have."""
     word = title.casefold()
     return _ONE_WORD.fullmatch(title) is not None and sum(word in turn.text.casefold() for turn in group) < 2
 
 
 def _best(group: Sequence[_Talked], cosines: Mapping[str, float], others: Sequence[str]) -> str:
-    """The name that is nearest to the middle of the group, unlike the others; "" for none."""
+    """The name nearest to the middle of the group that is unlike `others`; "" for none."""
     best, text = 0.0, ""
     in_turns = Counter(name for turn in group for name in {name.text.casefold() for name in turn.names})
     for turn in group:

@@ -1,4 +1,4 @@
-"""A day's messages as turns: what topics refer to."""
+"""A day's messages as turns, which topics refer to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.intake.rules.exchanges import Limits, cut
 
 
 class Turn(NamedTuple):
-    """An exchange, counted over the day: the first one is 1. Only user and assistant speak in it."""
+    """An exchange, numbered over the day from 1. It has only messages of the user and the assistant."""
 
     number: int
     session_id: str
@@ -25,10 +25,10 @@ def turns_of(messages: Iterable[ChatMessage], limits: Limits) -> list[Turn]:
 
 
 def turns_in(said: Iterable[Said], limits: Limits) -> list[Turn]:
-    """The turns of what was said in one user's sessions, in the order in which they began.
+    """The turns of one user's sessions, in the order in which they began.
 
-    Sessions are cut one by one, as short-term memory cuts them, so that what is said in two at the same time does not
-    mix. A message that comes again is a producer's retry.
+    Each session is cut separately, as short-term memory cuts it, so that simultaneous sessions do not mix. A repeated
+    message is dropped: it is a producer's retry.
     """
     sessions: dict[str, dict[str, Message]] = {}
     for session_id, message in sorted(said, key=_time):

@@ -1,4 +1,4 @@
-"""A piece of a clause that names something, and the word classes that it is found by."""
+"""Phrases that name something, and the word classes by which they are found."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 MOST_CLAUSE_CHARS: Final = 300
-"""So much of a clause is looked at."""
+"""Only this much of a clause is read."""
 
 
 class Phrase(NamedTuple):
-    """A piece of a clause that names something, and how good a name it is by its form, 0-1."""
+    """A piece of a clause that names something, and how good its form is for a name, 0-1."""
 
     text: str
     share: float
 
 
 def word_classes(name: str) -> dict[str, list[str]]:
-    """The word classes of a data file, which stands beside this one: "[class]", then its words, "#" a comment."""
+    """Read the word classes of a data file in this folder: "[class]", then its words; "#" begins a comment."""
     classes: dict[str, list[str]] = {}
     words: list[str] = []
     for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Texts as vectors of their words: what topics are told apart by, without a model."""
+"""Texts as vectors of their words, which separate topics without a model."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from streams.summaries.rules.clustering import Vectors
 from streams.summaries.rules.sentences import content
 
 MOST_COLUMNS: Final = 4_096
-"""Of more different words than that, several share a column."""
+"""If there are more different words, several share a column."""
 
 
 def word_vectors(texts: Sequence[str], titles: Sequence[str] = ()) -> tuple[Vectors, Vectors]:
-    """Unit vectors, float32[n, d], of texts, and of titles in the texts' words; without any, a row of zeros.
+    """Unit vectors, float32[n, d], of texts, and of titles in the texts' words; a row of zeros for no words.
 
-    A word that carries meaning weighs the more, the fewer texts it stands in (TF-IDF, with one for any number of
-    times in a text); Chinese counts by pairs of characters, as in a search. A word that only a title has makes it
-    longer.
+    The fewer texts contain a meaningful word, the more it weighs (TF-IDF, where any number of occurrences in a text
+    counts as one). Chinese counts by pairs of characters, as in a search. Words that only a title has count in its
+    length, so its cosines are lower.
     """
     said = [content(text) for text in texts]
-    frequency = Counter(word for words in said for word in sorted(words))  # a set's order is a process's own
+    frequency = Counter(word for words in said for word in sorted(words))  # a set's order differs between processes
     columns = {word: place % MOST_COLUMNS for place, word in enumerate(frequency)}
     worths = {word: math.log1p(len(texts) / count) for word, count in frequency.items()}
     unknown = math.log1p(len(texts)) ** 2

@@ -1,6 +1,6 @@
-"""The live flow of messages, exchanges, decisions and memories, noted only while the dashboard shows it.
+"""The live flow of messages, exchanges, decisions and memories, recorded only while the dashboard shows it.
 
-Usually it does not. Then agents check one attribute a batch, and nothing is made. After a look, steps are noted for
+Otherwise agents check one attribute a batch, and record nothing. After a look, steps are recorded for
 `WATCHED_SECONDS`, and then dropped.
 """
 
@@ -18,9 +18,9 @@ from schemas.times import now_ms
 from streams.intake.rules.session import SessionInput
 from streams.intake.rules.session_changes import SessionChanges
 
-#: For so long after a look.
+#: How long steps are recorded after a look.
 WATCHED_SECONDS: Final = 30.0
-#: As many steps are kept, and no more of one batch: under load the newest ones are what anybody can read.
+#: The newest steps that are kept, and the most of one batch: under load, people can read only the newest.
 MOST_STEPS: Final = 600
 MOST_A_BATCH: Final = 60
 SHOWN_CHARS: Final = 280
@@ -30,10 +30,10 @@ Kind = Literal["message", "exchange", "promoted", "dropped", "asked", "memory"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that happened. `number` orders this worker's, `at` is the wall clock (epoch ms).
+    """One step of the flow. `number` orders this worker's steps; `at` is by the wall clock (epoch ms).
 
-    `message_ids` are what it is about, by which it is followed; `memory_id` is that of the memory which the exchange
-    becomes or would become. `parts` and `importance` are those of a decision.
+    `message_ids` connect the steps about the same messages. `memory_id` is the id of the memory that the exchange
+    becomes, or would become. `parts` and `importance` belong to a decision.
     """
 
     number: int
@@ -50,7 +50,7 @@ class Step:
 
 
 class Flow:
-    """The newest steps. `open` is what agents look at before they tell anything."""
+    """The newest steps. Agents check `open` before they record anything."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, now: Callable[[], int] = now_ms) -> None:
         self._monotonic, self._now = monotonic, now
@@ -59,22 +59,22 @@ class Flow:
         self.open = False
 
     def look(self) -> list[Step]:
-        """What was noted, oldest first; from now on it is noted for some time."""
+        """Return the recorded steps, oldest first, and record for `WATCHED_SECONDS` from now."""
         self.open, self._until = True, self._monotonic() + WATCHED_SECONDS
         return list(self._steps)
 
     def tick(self) -> None:
-        """Stop noting and drop the steps when the last look is older than `WATCHED_SECONDS`."""
+        """Stop recording and drop the steps when the last look is older than `WATCHED_SECONDS`."""
         if self.open and self._monotonic() > self._until:
             self.open = False
             self._steps.clear()
 
     def forget(self, user_id: str) -> None:
-        """Nothing of the user stays."""
+        """Drop all steps of the user."""
         self._steps = deque((step for step in self._steps if step.user_id != user_id), MOST_STEPS)
 
     def heard(self, told: Mapping[tuple[str, str], Sequence[tuple[int, SessionInput]]]) -> None:
-        """Messages of one batch, by user and session."""
+        """Record the messages of one batch, given by user and session."""
         said = [(ids, one) for ids, several in told.items() for _, one in several if isinstance(one, Message)]
         for (user_id, session_id), message in said[-MOST_A_BATCH:]:
             self._note(
@@ -82,7 +82,7 @@ class Flow:
             )
 
     def followed(self, outcomes: Iterable[SessionChanges]) -> None:
-        """What one batch made of sessions: exchanges that closed, and what was decided."""
+        """Record what one batch changed: closed exchanges, questions to a rater, and decisions."""
         left = MOST_A_BATCH
         for outcome in outcomes:
             user_id, session_id = outcome.session.user_id, outcome.session.session_id
@@ -105,7 +105,7 @@ class Flow:
                 return
 
     def written(self, events: Sequence[LongTermEvent]) -> None:
-        """Events that have had their effect in a shard."""
+        """Record the memories of events that a shard has applied."""
         for event in [one for one in events if isinstance(one, Promotion | Remember)][-MOST_A_BATCH:]:
             self._note(
                 "memory",

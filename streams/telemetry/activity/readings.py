@@ -1,4 +1,4 @@
-"""A worker's counters of the last minutes, one reading a second: what rates and lags over time are drawn from."""
+"""A worker's counters of the last minutes, one reading a second: the data for charts of rates and lags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_READINGS: Final = 900
 
 
 class Reading(NamedTuple):
-    """Totals since the start at a moment (epoch ms), and what is not committed, by topic and partition."""
+    """Totals since the start at a moment (epoch ms), and `lag`: uncommitted records by topic and partition."""
 
     at: int
     messages: int
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Readings:
-    """The newest ones, oldest first. Taking one costs some fifty microseconds a second, with or without a viewer."""
+    """The newest readings, oldest first. Taking one a second costs some fifty microseconds, even without a viewer."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -37,7 +37,7 @@ class Readings:
         return iter(list(self._taken))
 
     def take(self, lag: Mapping[tuple[str, int], int], now: int | None = None) -> Reading:
-        """Note the counters as they are."""
+        """Take a reading of the counters now."""
         metrics = self._metrics
         reading = Reading(
             at=now_ms() if now is None else now,

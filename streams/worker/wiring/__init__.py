@@ -1,1 +1,1 @@
-"""The parts of a worker, built from its settings and put together by `streams.app`; a replay's are the same."""
+"""The parts of a worker, built from its settings and put together by `streams.app`; replays use the same parts."""

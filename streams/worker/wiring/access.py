@@ -1,4 +1,4 @@
-"""Who may ask a worker: what it knows of tokens, and what keeps that up to date."""
+"""Access to a worker: the known tokens, and the parts that keep them up to date."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Access:
             return
         known, oidc = KnownTokens(now_ms), None
         if settings.access.oidc.issuer:
-            from streams.access.oidc import OidcTokens  # its packages take a tenth of a second
+            from streams.access.oidc import OidcTokens  # its imports take a tenth of a second
             from streams.access.oidc_provider import ProviderKeys, fetched_keys
 
             self._keys = ProviderKeys(partial(fetched_keys, settings.access.oidc), time.monotonic)
@@ -37,7 +37,7 @@ class Access:
         self._follower = TokenFollower(settings.kafka, known.fill, partial(_told, known))
 
     def start(self) -> None:
-        """Begin to read the tokens' topic: the broker has been found."""
+        """Start reading the tokens' topic. Call this once the broker has been found."""
         if self._follower is not None:
             self._follower.start()
 

@@ -1,4 +1,4 @@
-"""The chat models that a worker asks, where its settings name some: for ratings of exchanges, and for summaries."""
+"""The chat models that the settings name: for ratings of exchanges, and for summaries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class RatingChat(NamedTuple):
-    """A chat model, and how it is asked."""
+    """A chat model and its settings."""
 
     chat: ChatModel
     settings: RaterSettings
 
 
 class Chats:
-    """None where a model is not configured: the estimator and the extraction need none."""
+    """A model that is not configured is None: the estimator and the extraction need none."""
 
     def __init__(self, rater: RaterSettings | None, summaries: RaterSettings | None) -> None:
         self.rater = None if rater is None else RatingChat(_chat_model(rater), rater)
@@ -33,6 +33,6 @@ class Chats:
 
 
 def _chat_model(settings: RaterSettings) -> ChatModel:
-    from streams.models.chat import ChatModel  # its packages take most of a second, and most workers need none
+    from streams.models.chat import ChatModel  # its imports take most of a second; most workers need none
 
     return ChatModel(settings)

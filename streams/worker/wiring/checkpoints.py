@@ -1,4 +1,4 @@
-"""Checkpoints of a worker's partitions, and how they come back; nothing of it where no store is named."""
+"""Checkpoints of a worker's partitions, and restoring from them; inactive without a store in the settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tables.memories.catalog.reembedding import VectorModel
 
 
 class Checkpointing:
-    """Follows what Faust is assigned. Raises `StoreUnavailable` where there is no way to the store."""
+    """Follows Faust's partition assignments. Raises `StoreUnavailable` if no client of the store can be made."""
 
     def __init__(
         self, context: WorkerContext, shards: OwnedShards, long_term: LongTermAgent, broker: BrokerLink
@@ -37,13 +37,13 @@ class Checkpointing:
         self.restoring: Restoring | None = None
         self.warm: WarmJob | None = None
         copies, restoring = data / "warm", data / "restoring"
-        # What a worker which was killed left would keep what has been forgotten since.
+        # Remove the files of a killed worker: they may hold data that has been forgotten since.
         shutil.rmtree(data / "copied", ignore_errors=True)
         drop_left(restoring)
         for aside in restoring.glob(f"*{FORMER}"):
             take_up(aside, data / "shards" / aside.stem)
         if not settings.url:
-            shutil.rmtree(copies, ignore_errors=True)  # nothing would keep them as new as what is forgotten
+            shutil.rmtree(copies, ignore_errors=True)  # without a store, no forget command reaches them
             return
         store = Checkpoints(settings.url, keep=settings.keep, erase_within=settings.erase_within)
         self.job = CheckpointJob(
@@ -119,12 +119,12 @@ class Checkpointing:
             timers.every(Timer.WARM_COPIES, min(self._seconds, LOOK_SECONDS), self.warm.tick)
 
     async def last(self) -> None:
-        """The worker is about to stop."""
+        """Take the last checkpoints, before the worker stops."""
         if self.job is not None:
             await self.job.last()
 
     def warnings(self) -> list[str]:
-        """What is amiss, though the worker works."""
+        """Problems that do not stop the worker."""
         return [] if self.job is None else self.job.warnings()
 
     def waiting(self) -> list[str]:
@@ -133,5 +133,5 @@ class Checkpointing:
 
 
 def _newest(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
-    """Of each partition the higher offset."""
+    """Return the higher offset of each partition."""
     return {partition: max(one.get(partition, 0), other.get(partition, 0)) for partition in one.keys() | other.keys()}

@@ -1,4 +1,4 @@
-"""What everything in a worker is made with, and what a replay's pipelines are made with as well."""
+"""The dependencies that the parts of a worker, and a replay's pipelines, are built with."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from tables.windows.resident import Resident
 from tables.windows.rows_by_user import beginning_of
 from tables.windows.window_stores import DiskRows, WindowStores
 
-#: How the keys of each table's rows begin on the disk.
+#: The key prefix of each table's rows on the disk.
 PREFIXES: Final = {EXCHANGES: b"e", NOTES: b"n", PENDING_SUMMARIES: b"p", SESSIONS: b"s"}
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the parts of a pipeline are built with, a worker's and a replay's: settings, clock, and where records go.
+    """The dependencies of a pipeline, a worker's or a replay's: settings, clock, the outbox for records, and others.
 
-    `on_failure` is told what must not be passed over, and where it happened; `spans`, what is done.
+    `on_failure` is called with an error that must not be ignored, and where it happened; `spans` records the work.
     """
 
     settings: Settings
@@ -72,12 +72,12 @@ class Context:
 
     @cached_property
     def resident(self) -> Resident:
-        """What of the windows stays in memory."""
+        """The cache of decoded window rows."""
         limit = self.settings.memory.resident_bytes
         return Resident(memory_here() // 16 if limit is None else limit)
 
     def inbox(self, decode: Callable[[Any], U]) -> Inbox[U]:
-        """For the records of a topic, which `decode` reads."""
+        """Return an inbox for the records of a topic, which `decode` reads."""
         return Inbox(decode, self.dead_letters, Rerouting(self.outbox, self.metrics, self.partitions))
 
     @property
@@ -87,14 +87,14 @@ class Context:
 
 @dataclass(frozen=True)
 class WorkerContext(Context):
-    """… and Faust."""
+    """A worker's context: Faust as well."""
 
     faust: faust.App
     hot: HotPath
 
     @classmethod
     def of(cls, settings: Settings, spans: Spans | None = None) -> Self:
-        """`spans`: others than those of the settings."""
+        """Build the context from settings; `spans` replaces the spans that they name."""
         kafka = settings.kafka
         topics, app = Topics.with_prefix(kafka.topic_prefix), faust_app(settings)
         hot = HotPath(app, kafka.isolation_level, WindowStores(settings.data_dir / "windows"))
@@ -120,11 +120,11 @@ class WorkerContext(Context):
         return self.hot.stores
 
     def erase_rows(self, partition: int, user_id: str) -> None:
-        """What is deleted of the user's windows, notes and pending summaries leaves the disk."""
+        """Schedule the erasure of the user's deleted windows, notes and pending summaries from the disk."""
         self.stores.erase_later(partition, beginning_of(user_id))
 
     def kept(self, table: str) -> DiskRows:
-        """A table's rows there; its changelog is the table's."""
+        """Return a table's rows on this worker's disk, with the position of its changelog."""
         return self.stores.table(changelog_of(self.settings.kafka.group_id, table), PREFIXES[table])
 
     def partition_of(self, user_id: str) -> int:
@@ -133,16 +133,16 @@ class WorkerContext(Context):
 
     @property
     def long_term_backlog(self) -> Callable[[], int]:
-        """How many records of `long-term` are not yet processed."""
+        """Counts the records of `long-term` that are not yet processed."""
         return partial(self.hot.backlog, self.topics.long_term)
 
     @property
     def read_long_term(self) -> Read:
-        """The records of a partition of `long-term` between two offsets."""
+        """Reads the records of a partition of `long-term` between two offsets."""
         return partial(records_between, self.settings.kafka, self.topics.long_term)
 
     def broker_link(self, recovered: Callable[[], bool]) -> BrokerLink:
-        """The broker, found and watched; `recovered` says whether all tables are back."""
+        """Return the link to the broker. `recovered` tells whether all tables are recovered."""
         settings = self.settings
         return BrokerLink(
             settings.kafka,

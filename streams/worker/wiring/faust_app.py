@@ -1,4 +1,4 @@
-"""The Faust app of a worker: what it is told of the broker, and how it reads and produces."""
+"""The Faust app of a worker: its options for the broker, for reading and for producing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.settings import KafkaSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from streams.kafka.clients.tls import ssl_context
 
-#: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
+#: A changelog's batch: brokers accept 1 MiB by default, and fewer batches make a commit faster.
 BATCH_BYTES: Final = 900_000
 
 
@@ -30,7 +30,7 @@ def faust_app(settings: Settings) -> faust.App:
         topic_allow_declare=False,  # `worker_topics` has created them
         consumer_auto_offset_reset="earliest",
         stream_wait_empty=False,
-        # A copy of another worker's rows would be taken for ours: by what looks for silence and for expiry.
+        # Standby rows of another worker's partitions would be taken for ours when silence and expiry are checked.
         table_standby_replicas=0,
         broker_max_poll_records=16_000,
         broker_commit_interval=kafka.commit_seconds,
@@ -41,8 +41,8 @@ def faust_app(settings: Settings) -> faust.App:
         producer_linger=0.02,
         producer_max_batch_size=BATCH_BYTES,
         producer_max_request_size=MAX_RECORD_BYTES,
-        # Events wait for as long as an embedding service is down. Our log says so once a minute; Faust's would, for
-        # each partition, every few seconds.
+        # Events wait while an embedding service is down. Our log says so once a minute; Faust would log it for each
+        # partition every few seconds.
         stream_processing_timeout=86_400.0,
         broker_commit_livelock_soft_timeout=86_400.0,
     )

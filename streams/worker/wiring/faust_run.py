@@ -1,4 +1,4 @@
-"""How Faust ends: with what is due taken by the broker, or without."""
+"""Stopping Faust: pending records are delivered to the broker, or given up."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from streams.worker.wiring.context import WorkerContext
 
 log = logging.getLogger(__name__)
 
-#: How long a stop waits for the broker to take who was asked for last, a part of the following.
+#: How long a stop waits for the broker to take the last accesses; a part of `FLUSH_SECONDS`.
 TELL_SECONDS: Final = 2.0
-#: How long it waits for the broker to take what is due.
+#: How long it waits for the broker to take all pending records.
 FLUSH_SECONDS: Final = 6.0
-#: How long it waits then for what has been given up, and passes over that.
+#: How long it then waits for the tasks that it gave up, before it leaves them.
 LEAVE_SECONDS: Final = 2.0
 
 
 class FaustRun:
-    """Stopped in two steps: between them, what agents were writing is finished."""
+    """Stops Faust in two steps; between them, agents finish their writes."""
 
     def __init__(self, context: WorkerContext, recall: Recall, broker: BrokerLink) -> None:
         self._faust, self._hot, self._recall, self._broker = context.faust, context.hot, recall, broker
@@ -34,7 +34,7 @@ class FaustRun:
         self._given_up = ExitStack()
 
     async def stopped(self) -> None:
-        """Wait until Faust stops, or is to be; raises what stopped it."""
+        """Wait until Faust stops or is halted. Raises the error that stopped it."""
         ends = [asyncio.ensure_future(end) for end in (self._hot.until_halted(), self._faust.wait_until_stopped())]
         try:
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -51,7 +51,7 @@ class FaustRun:
     async def stop(self) -> None:
         """Commit and end, or give up after `FLUSH_SECONDS`.
 
-        Not by `asyncio.timeout`: Faust passes over a cancellation, and goes on with what it stops next.
+        Without `asyncio.timeout`: Faust ignores a cancellation, and goes on stopping its next service.
         """
         self._stopping = asyncio.create_task(self._commit_and_stop())
         await asyncio.wait([self._stopping], timeout=FLUSH_SECONDS)
@@ -62,7 +62,7 @@ class FaustRun:
         self._hot.outbox.abandon()
 
     async def leave(self) -> None:
-        """End what was given up. Raises what Faust could not be stopped for."""
+        """End the tasks that were given up. Raises the error that Faust's stop raised."""
         with self._given_up:
             if self._stopping is not None:
                 await ended([self._stopping], LEAVE_SECONDS, first=AGAIN_SECONDS)
@@ -81,7 +81,7 @@ class FaustRun:
 
 @contextmanager
 def _no_news() -> Iterator[None]:
-    """What Faust says within the block of what is cancelled is not logged."""
+    """Suppress what Faust logs about cancelled tasks within the block."""
     faust = logging.getLogger("faust")
     before = faust.level
     faust.setLevel(logging.CRITICAL)

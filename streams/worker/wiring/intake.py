@@ -24,7 +24,7 @@ from streams.worker.wiring.chats import RatingChat
 from streams.worker.wiring.context import Context, WorkerContext
 from tables.windows.short_term import KeptTables, ShortTermStore
 
-#: Records that are not committed, by topic and partition.
+#: The number of uncommitted records, by topic and partition.
 Lag = Callable[[], Mapping[tuple[str, int], int]]
 
 #: How often silence is looked for, and lag is measured.
@@ -34,10 +34,10 @@ NOTES_SECONDS: Final = 60.0
 
 
 class Intake:
-    """The windows, what keeps them, and what rates their exchanges.
+    """The windows, the agent that keeps them, and the ratings of their exchanges.
 
-    `shards` keep what a rater says; without one, none are needed. Without a plan nothing is summed up. Without
-    `kept` the windows are in memory alone.
+    `shards` store a rater's ratings; without a rater they may be None. Without a plan there are no summaries. Without
+    `kept` the windows are in memory only.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Intake:
             await self.ratings.stop()
 
     def schedule(self, timers: Timers, recovered: Callable[[], bool], notes: SessionNotes, lag: Lag) -> None:
-        """Have done in its time what is done only while the tables are there."""
+        """Start the timers; they do their work only while the tables are recovered."""
 
         def every(timer: Timer, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
             async def where_recovered() -> None:
@@ -107,7 +107,7 @@ class Intake:
 
     async def _tick(self, lag: Lag) -> None:
         context = self._context
-        self.short_term.forget_expired(context.settings.memory)  # first: its tables are there in this step for sure
+        self.short_term.forget_expired(context.settings.memory)  # first: no await since `recovered()`
         await self.short_term.note_silence(context.settings.memory)
         if self.ratings is not None:
             self.ratings.tick()
@@ -123,12 +123,12 @@ class Intake:
 
 
 def kept_tables(context: WorkerContext) -> KeptTables:
-    """Where a worker's windows are on its disk."""
+    """Return the tables of a worker's windows on its disk."""
     return KeptTables(context.kept(SESSIONS), context.kept(EXCHANGES), context.kept(NOTES))
 
 
 def session_notes(context: Context, shards: OwnedShards, intake: Intake) -> SessionNotes:
-    """What is to be remembered for a while only: it comes by `long-term`, and goes with its session's window."""
+    """Build the explicit short-term memories: they arrive by `long-term`, and end with their sessions."""
     notes = SessionNotes(
         store=intake.windows,
         shards=shards,

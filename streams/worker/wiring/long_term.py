@@ -1,4 +1,4 @@
-"""long-term → shards, and what is recalled of them."""
+"""long-term → shards, and searches over them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def long_term_agent(
     read: Read,
     born: Born = lambda partition, memories: None,
 ) -> LongTermAgent:
-    """The agent; `read` gives it what a shard lacks, and `born` is told of new memories."""
+    """Build the agent. `read` reads the records that a shard lacks, and `born` is called with new memories."""
     return LongTermAgent(
         shards=shards,
         inbox=context.inbox(decoder(context.settings.memory)),
@@ -40,7 +40,7 @@ def long_term_agent(
 
 
 def tombstones(shards: OwnedShards) -> Tombstones:
-    """What the shards have forgotten."""
+    """Return a function that asks the shards which memories were forgotten."""
 
     async def asked(partition: int, memories: Sequence[Named]) -> Sequence[bool]:
         return await shards.call(partition, Shard.forgotten, memories)
@@ -49,7 +49,7 @@ def tombstones(shards: OwnedShards) -> Tombstones:
 
 
 def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
-    """Searches, and the accesses that they are."""
+    """Build search, and the accesses that it counts."""
     return Recall(
         shards=shards,
         said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),

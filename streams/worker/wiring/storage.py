@@ -1,4 +1,4 @@
-"""Where memories are: shards and their embedding model."""
+"""Storage of memories: shards and their embedding model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streams.shards.owned import OwnedShards
 
 
 class Storage:
-    """The shards in a folder. `copies`: the bytes that an analysts' copy may take while it is made.
+    """The shards in a folder. `copies` is the memory, in bytes, that making an analysts' copy may use.
 
-    `on_failure` is told where a shard cannot be opened.
+    `on_failure` is called if a shard cannot be opened.
     """
 
     def __init__(self, settings: Settings, folder: Path, on_failure: Callable[[BaseException, str], None]) -> None:
@@ -30,7 +30,7 @@ class Storage:
         )
 
     def start(self) -> None:
-        """Begin to load the model."""
+        """Start loading the model."""
         self.shards.models.current.start()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""summary-requests → daily files, and memories out of them."""
+"""summary-requests → daily files, and memories made from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tables.summaries.pending_summaries import PendingSummaries
 def summaries_agent(
     context: WorkerContext, shards: OwnedShards, chats: Chats, plan: SummaryPlan, pending: PendingSummaries
 ) -> SummariesAgent:
-    """The agent; `pending` is what failed before, and is a table of its own."""
+    """Build the agent; `pending` is the table of requests that failed before."""
     return SummariesAgent(
         plan=plan,
         folder=context.settings.data_dir / "memory",

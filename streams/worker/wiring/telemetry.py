@@ -10,10 +10,10 @@ EXTRA = "needs the OpenTelemetry SDK: pip install 'siltstone[otel]', or set it t
 
 
 def spans_of(settings: Settings) -> Spans:
-    """Raises `SettingsError` where telemetry is on, and its extra is not installed."""
+    """Raises `SettingsError` if telemetry is on, but its extra is not installed."""
     if not settings.telemetry.enabled:
         return NoSpans()
-    try:  # nothing of it is loaded for a worker without
+    try:  # a worker without telemetry loads none of it
         from streams.telemetry.otlp_export import Export
         from streams.telemetry.recorded import RecordedSpans
     except ModuleNotFoundError as exc:

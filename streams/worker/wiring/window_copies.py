@@ -1,4 +1,4 @@
-"""The windows' rows of a partition beside its shard in a checkpoint: a copy by links, which never changes."""
+"""Copies of a partition's window rows for its checkpoint: links to the store's files, which never change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WindowCopies:
         return self._stores.changes(partition)
 
     async def copy(self, partition: int) -> WindowCopy | None:
-        """None where the partition's rows are not open: the checkpoint has none then, and the changelogs have all."""
+        """None if the partition's rows are not open: then the checkpoint has none, but the changelogs have all."""
         return await asyncio.to_thread(self._copied, partition)
 
     def _copied(self, partition: int) -> WindowCopy | None:

@@ -36,7 +36,7 @@ LEFT JOIN scores USING (state)
 GROUP BY state
 ORDER BY state;
 
--- Day by day up to copy_info.as_of, as far as the recorded changes tell (docs/analytics.md).
+-- By day up to copy_info.as_of, as far as the recorded changes go back (docs/analytics.md).
 CREATE VIEW states_over_time AS
 SELECT
     *,
@@ -50,7 +50,7 @@ FROM transitions
 GROUP BY ALL
 ORDER BY ALL;
 
--- Each pair since the day of the first change; daily_percent is of the memories that there are now.
+-- Each pair since the day of the first change; daily_percent is of the present number of memories.
 CREATE VIEW transition_rates AS
 SELECT
     from_state,

@@ -1,4 +1,4 @@
--- What has been deprecated, or summed up, for longer than $after_days as of $now, and why it stays where it does.
+-- Memories deprecated, or summed up, for longer than $after_days as of $now, and why a memory stays all the same.
 -- `since` is when that began.
 CREATE OR REPLACE TEMP TABLE candidates AS
 WITH aged AS (

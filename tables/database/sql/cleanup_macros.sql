@@ -1,6 +1,6 @@
--- The last millisecond at which a memory was not deprecated, if it was not accessed since: its score falls below
--- `cold` then, by the formula and not by a recompute. It is the last access where the importance is below `cold`
--- already, and null where the score stays above. Times are epoch ms.
+-- The last millisecond before a memory's score falls below `cold`, if it is not accessed: by the formula, not by a
+-- recompute. If the importance is below `cold` already, the last access; null if the score stays above. Times are
+-- epoch ms.
 CREATE OR REPLACE TEMP MACRO deprecated_since(importance, pinned, last_accessed, cold, fresh_days, half_life_days) AS
     CASE
         WHEN importance < cold THEN last_accessed
@@ -10,7 +10,7 @@ CREATE OR REPLACE TEMP MACRO deprecated_since(importance, pinned, last_accessed,
         )
     END;
 
--- Why cleanup never touches a memory, archived or not; null where it may. `tags` in the metadata are a list, or one.
+-- Why cleanup never touches a memory, archived or not; null if it may. `tags` in the metadata: a list, or one tag.
 CREATE OR REPLACE TEMP MACRO untouchable(pinned, user_id, id, meta, users, ids, tags) AS
     CASE
         WHEN pinned THEN 'pinned'

@@ -1,4 +1,4 @@
--- Items that expire by $now (epoch ms), those first that do so first, at most $most.
+-- Items that expire by $now (epoch ms), the earliest first, at most $most.
 SELECT user_id, id, epoch_ms(expires_at)
 FROM (
     SELECT user_id, id, try_cast(replace(meta ->> '$.stored.expires_at', 'Z', '') AS TIMESTAMP) AS expires_at

@@ -40,10 +40,10 @@ CREATE TABLE transitions (
     published BOOLEAN NOT NULL
 );
 
--- Events that are in: a redelivered or replayed one changes nothing.
+-- Applied events: a redelivered or replayed one changes nothing.
 CREATE TABLE applied (event_id UUID NOT NULL, applied_at TIMESTAMP NOT NULL);
 
--- What was forgotten stays so when the log is replayed; a row without memory_id is about the whole user.
+-- Tombstones keep forgotten memories forgotten in a replay; a row without memory_id is for the whole user.
 CREATE TABLE tombstones (user_id VARCHAR NOT NULL, memory_id UUID, forgotten_at TIMESTAMP NOT NULL);
 
 CREATE TABLE shard_info (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);

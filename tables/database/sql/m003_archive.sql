@@ -1,6 +1,6 @@
 ALTER TABLE memories ADD COLUMN superseded_by UUID;
 
--- Memories out of every search but the archive's own. `vector` has the dimension of the shard's model.
+-- Memories that only the archive's own search finds. `vector` has the dimension of the shard's model.
 CREATE TABLE archive (
     seq BIGINT NOT NULL,
     id UUID NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE archive (
     vector FLOAT[] NOT NULL
 );
 
--- What was done to a memory since it was made; `details` says what it was before.
+-- Changes of a memory since it was made; `details` has its former value.
 CREATE TABLE history (
     memory_id UUID NOT NULL,
     user_id VARCHAR NOT NULL,
@@ -35,8 +35,8 @@ CREATE TABLE history (
     details JSON NOT NULL
 );
 
--- Near-copies that were not kept as memories of their own, and the memory that stands for each.
+-- Near-copies, and the memory into which each was merged.
 CREATE TABLE merged (memory_id UUID NOT NULL, user_id VARCHAR NOT NULL, into_id UUID NOT NULL);
 
--- A number is given once: a file of vectors that is behind never takes one memory for another.
+-- Each number is given once, so an outdated file of vectors never confuses two memories.
 INSERT INTO shard_info SELECT 'next_seq', coalesce(max(seq), 0) + 1 FROM memories;

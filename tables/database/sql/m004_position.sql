@@ -1,2 +1,2 @@
--- The offset up to which the log's events are in: there from the beginning, so that each batch updates it.
+-- The offset up to which the log's events are applied: inserted here, so that each batch only updates it.
 INSERT OR IGNORE INTO shard_info VALUES ('position', '0');

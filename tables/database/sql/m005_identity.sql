@@ -1,5 +1,5 @@
--- Which shard this is: a file of vectors that names another one, or a state that this one never had, is recreated.
+-- Identity of the shard: index files of another shard, or of a state that this one never had, are recreated.
 INSERT INTO shard_info VALUES ('identity', cast(uuid() AS VARCHAR));
 
--- How often the memories were changed: the files for searching count along, and are recreated where they disagree.
+-- Count of changes to memories: the search files have the same count, and are recreated if it differs.
 INSERT INTO shard_info VALUES ('changes', '0');

@@ -1,2 +1,2 @@
--- An event's id belongs to its user. NULL: it was noted before that, and is in for everybody.
+-- An event's id belongs to its user. NULL: noted by an older version, and applied for all users.
 ALTER TABLE applied ADD COLUMN user_id VARCHAR;

@@ -1,3 +1,3 @@
--- Vectors lie in a file beside the catalog. Those that lie here move there when the catalog is opened.
+-- Vectors are in a file beside the catalog. Opening the catalog moves those that are still in it.
 ALTER TABLE IF EXISTS vectors RENAME TO vectors_before;
 ALTER TABLE IF EXISTS vectors_next RENAME TO vectors_next_before;

@@ -1,3 +1,3 @@
--- The newest moment that the shard knew of the user when everything of theirs was forgotten: where the clock that said
--- `forgotten_at` was ahead, that far the tombstone reaches. Null in those of single memories, and in older ones.
+-- The newest time of the user's data when all of it was forgotten: if the clock of `forgotten_at` was ahead, the
+-- tombstone reaches only up to here. Null for single memories, and in older rows.
 ALTER TABLE tombstones ADD COLUMN seen_at TIMESTAMP;

@@ -1,5 +1,5 @@
 -- The memories in `due` (seq): their states as stored and as of $now, when each can change next, and the reason of a
--- change now: age cools a memory; an access, a pin, or the cause that $warmed_by names warms it.
+-- change now: age lowers the state; an access, a pin, or the cause in $warmed_by raises it.
 CREATE OR REPLACE TEMP TABLE looked_at AS
 SELECT
     place, seq, id, user_id, from_state, to_state, score,

@@ -1,4 +1,4 @@
--- What has been archived for longer than $retention_days as of $now, and why it stays where it does.
+-- Memories archived for longer than $retention_days as of $now, and why a memory stays all the same.
 CREATE OR REPLACE TEMP TABLE candidates AS
 SELECT
     seq,

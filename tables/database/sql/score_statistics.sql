@@ -1,4 +1,4 @@
--- What the scores look like, over `score_points` (point, memories): memories by whole points of their score.
+-- Statistics of scores, from `score_points` (point, memories): memories by whole points of their score.
 
 -- Ten bins of ten points; 100 belongs to the last one.
 CREATE VIEW score_histogram AS
@@ -28,7 +28,7 @@ GROUP BY run
 ORDER BY from_score;
 
 -- Tukey's fences: 1.5 interquartile ranges below the first and above the third quartile, in whole points. A range
--- below 10 counts as 10, lest a pile of equal scores make an outlier of everything else.
+-- below 10 counts as 10; otherwise many equal scores would make outliers of all others.
 CREATE VIEW score_fences AS
 SELECT
     first_quartile,

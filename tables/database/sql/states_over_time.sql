@@ -1,10 +1,10 @@
--- A moment as columns have it: in UTC, without a zone. One with a zone, such as now(), is compared with them by the
--- session's own zone otherwise.
+-- A moment as in the columns: in UTC, without a zone. DuckDB would compare one with a zone, such as now(), in the
+-- session's zone.
 CREATE OR REPLACE TEMP MACRO utc(moment) AS make_timestamp(epoch_us(moment));
 
 -- Memories by state at the end of each UTC day, from the day of `first_moment` to that of `last_moment`, which ends
--- there. A memory is counted from its created_at, in its present state with the changes since that day undone, and
--- in none while it is archived; one that is gone, between changes of it that are known.
+-- there. A memory counts from its created_at, in its present state with the changes since that day undone, and in no
+-- state while it is archived; a removed memory counts between its known changes.
 CREATE OR REPLACE TEMP MACRO states_between(first_moment, last_moment) AS TABLE
     WITH changes AS (
         SELECT

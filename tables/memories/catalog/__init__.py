@@ -1,1 +1,1 @@
-"""A shard's DuckDB file: its rows, their migrations, and the statements over them."""
+"""The catalog: the rows of a shard's DuckDB file, and the statements over them."""

@@ -1,4 +1,4 @@
-"""The states of one shard's memories as they age: stored, changed, counted. Statements over its catalog."""
+"""Ageing: stores, changes and counts the states of one shard's memories. Statements over its catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.next_checks import NEVER, NextChecks
 from tables.vectors.index import Seqs
 
-#: Of so many memories a table in memory is kept until the next recompute; of more it is not.
+#: Up to so many memories, the temporary table of a recompute is kept until the next one.
 _MANY: Final = 10_000
 
 
@@ -39,12 +39,12 @@ class Ageing:
     def recompute(
         self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None] = lambda seqs: None
     ) -> list[str]:
-        """Store the states as of `now` (epoch ms) and note each change; the users whose memories changed.
+        """Store the states as of `now` (epoch ms) and record each change. Return the users whose memories changed.
 
         `before` is called before the commit, with the numbers of the memories that it changes.
 
-        Looks only at memories that are new, were touched, or are old enough for another state by now: at all of them
-        the first time, with other settings, and when time goes back.
+        Looks only at memories that are new, were touched, or are old enough for another state by now. Looks at all of
+        them on the first call, after a change of settings, and when time goes back.
         """
         formula = _formula(now, lifecycle)
         warmed_by = None
@@ -74,7 +74,7 @@ class Ageing:
                 )
                 self._info.write(ShardInfo(changes=(self._info.read().changes or 0) + 1))
         looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
-        self._next_checks.set(seqs, NEVER)  # those that are gone
+        self._next_checks.set(seqs, NEVER)  # for memories that are gone
         self._next_checks.set(looked_at["seq"], looked_at["due_at"])
         self._db.unregister("due")
         if len(seqs) > _MANY:
@@ -90,7 +90,7 @@ class Ageing:
         return "settings"
 
     def touched(self, seqs: Iterable[int]) -> None:
-        """What the score of these is made of may be another: they are looked at by the next recompute."""
+        """Have the next recompute look at these memories: the values behind their score may have changed."""
         self._next_checks.set(np.fromiter(seqs, np.int64), 0)
 
     def _numbers_above(self, seq: int) -> Seqs:
@@ -120,7 +120,7 @@ class Ageing:
         ]
 
     def mark_published(self, count: int) -> None:
-        """The oldest `count` unpublished transitions are on their topic now."""
+        """Mark the oldest `count` unpublished transitions as published on their topic."""
         self._db.execute(
             "UPDATE transitions SET published = true WHERE rowid IN "
             "(SELECT rowid FROM transitions WHERE NOT published ORDER BY rowid LIMIT ?)",
@@ -133,7 +133,7 @@ class Ageing:
         return {state: counts.get(state.value, 0) for state in State}
 
     def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
-        """How many memories have each whole number of points as their score, as of `now` (epoch ms)."""
+        """Return the number of memories by whole points of their score, as of `now` (epoch ms)."""
         formula = _formula(now, lifecycle)
         del formula["active"], formula["cold"]
         return dict(self._db.execute(statement("score_points"), formula).fetchall())

@@ -1,4 +1,4 @@
-"""The archive of one shard: memories out of every search but its own, with their vectors, until they are removed."""
+"""The archive of one shard: memories, with vectors, that only a search of the archive finds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ArchiveTable:
         self._db = db
 
     def by_id(self, names: Collection[tuple[str, uuid.UUID]]) -> list[Memory]:
-        """Of these, by user and id, those that are in the archive."""
+        """Return the archived memories among these (user, id)."""
         wanted = {"user_id": texts([user_id for user_id, _ in names]), "id": uuids(identity for _, identity in names)}
         self._db.register("wanted", pa.table(wanted))
         rows = self._db.execute(f"SELECT {COLUMNS} FROM archive SEMI JOIN wanted USING (id, user_id)").fetchall()
@@ -56,7 +56,7 @@ class ArchiveTable:
         return [archived.memory for archived in self.listed(user_id)]
 
     def listed(self, user_id: str) -> list[Archived]:
-        """The user's archived memories, oldest first, with when and why they went."""
+        """Return the user's archived memories, oldest first, with time and reason of the archiving."""
         rows = self._db.execute(
             f"SELECT {COLUMNS}, epoch_ms(archived_at), reason FROM archive WHERE user_id = ? "
             "ORDER BY created_at, seq",
@@ -65,7 +65,7 @@ class ArchiveTable:
         return [Archived(memory_of(row[:-2]), *row[-2:]) for row in rows]
 
     def by_seq(self, seqs: Sequence[int]) -> list[Memory]:
-        """These, in their order; all must be there."""
+        """Return the memories with these numbers, in their order; all must exist."""
         if not len(seqs):
             return []
         self._db.register("wanted", pa.table({"seq": pa.array(seqs, pa.int64())}))
@@ -74,7 +74,7 @@ class ArchiveTable:
         return [found[seq] for seq in seqs]
 
     def vectors(self, seqs: Sequence[int]) -> Vectors:
-        """float32[n, d] of these, in their order; all must be there."""
+        """Return the vectors of these numbers, float32[n, d], in their order; all must exist."""
         wanted = pa.table({"seq": pa.array(seqs, pa.int64()), "place": np.arange(len(seqs))})
         self._db.register("wanted", wanted)
         found: pa.Table = self._db.sql(
@@ -89,7 +89,7 @@ class ArchiveTable:
         return int(number)
 
     def put(self, leaving: Sequence[ToArchive], vectors: Vectors) -> None:
-        """Copy these memories into the archive, with float32[n, d]; their rows are for the caller to delete."""
+        """Copy these memories into the archive, with float32[n, d]. The caller deletes their rows."""
         columns = pa.Table.from_pylist([row._asdict() for row in leaving])
         self._db.register("staged", columns.append_column("vector", lists_of(vectors)))
         self._db.execute(
@@ -102,7 +102,7 @@ class ArchiveTable:
         return np.sort(np.asarray(self._db.execute("SELECT seq FROM archive").fetchnumpy()["seq"], np.int64))
 
     def put_vectors(self, seqs: Seqs, vectors: Vectors) -> None:
-        """Have float32[n, d] in the place of those that these have."""
+        """Replace the vectors of these numbers by float32[n, d]."""
         self._db.register("staged", pa.table({"seq": seqs, "vector": lists_of(vectors)}))
         self._db.execute("UPDATE archive SET vector = staged.vector FROM staged WHERE archive.seq = staged.seq")
 

@@ -1,4 +1,4 @@
-"""The DuckDB rows of one shard: the materialised truth of its partition's memories."""
+"""Catalog: the DuckDB rows of one shard, the materialised state of its partition's memories."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tables.vectors.index import Seqs, Vectors, matrix
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tables.vectors.manifest import Stamp
 
-#: Ids are read from the tables so many at a time.
+#: Ids that are read from the tables at a time.
 _IDS_AT_A_TIME: Final = 122_880
 
 
@@ -63,7 +63,7 @@ class Unlinked(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """A near-copy that is no memory of its own, and the one that stands for it."""
+    """A near-copy, and the memory into which it was merged."""
 
     memory_id: uuid.UUID
     user_id: str
@@ -73,7 +73,7 @@ class Merged(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A memory went from a state or place to another; `score` is that of the moment (epoch ms)."""
+    """A change of a memory's state or place, with its score at that moment (epoch ms)."""
 
     memory_id: uuid.UUID
     user_id: str
@@ -95,7 +95,7 @@ class Done(NamedTuple):
 
 
 class ExpiredItem(NamedTuple):
-    """An item whose time is over, and when it was (epoch ms)."""
+    """An item that has expired, and when (epoch ms)."""
 
     user_id: str
     memory_id: uuid.UUID
@@ -120,9 +120,9 @@ class UserCount(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """`memory_id` None: everything of the user up to `forgotten_at` (epoch ms).
+    """A memory that was forgotten; `memory_id` None: all of the user's memories up to `forgotten_at` (epoch ms).
 
-    `seen_at` is the newest moment that was known of the user then.
+    `seen_at` is the newest time of the user's memories at that moment.
     """
 
     user_id: str
@@ -131,9 +131,10 @@ class Tombstone(NamedTuple):
     seen_at: int | None = None
 
     def as_of(self, now: int) -> Tombstone:
-        """As it is for what comes later in the log, at `now` (epoch ms).
+        """Return the tombstone as it applies at `now` (epoch ms) to later events of the log.
 
-        A moment that has not come yet was said by a clock that was ahead: then it is for what was known alone.
+        If `forgotten_at` is in the future, by more than `SKEW_MS`, a clock was ahead: then it reaches only up to
+        `seen_at`, if that is known.
         """
         if self.seen_at is None or self.forgotten_at <= now + SKEW_MS:
             return self
@@ -142,11 +143,11 @@ class Tombstone(NamedTuple):
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch of events changes; written in one transaction.
+    """The changes of one batch of events, written in one transaction.
 
-    Memories are by number (`seq`), and so are vectors, of which those of `new` are written. Numbers are `unarchived`
-    and `dropped`, too. `forgotten` are memories, there or not, of which no word is kept; of `forgotten_users`, of
-    none that there was before.
+    Memories and vectors are keyed by number (`seq`); only the vectors of `new` are written. `unarchived` and
+    `dropped` are numbers, too. `forgotten` names memories, existing or not, whose words are all erased; for
+    `forgotten_users`, the words of all memories so far are.
     """
 
     new: dict[int, Memory] = field(default_factory=dict)
@@ -166,21 +167,21 @@ class Changes:
     applied: list[Named] = field(default_factory=list)
     #: How many numbers were given to new rows.
     numbered: int = 0
-    #: The offset in the log before which the events lie; None where they do not come from it.
+    #: An offset in the log after the events; None if they do not come from the log.
     log_end: int | None = None
 
     def matrix(self) -> Vectors:
-        """The vectors of `new`, float32[n, d], in its order; at least one."""
+        """Return the vectors of `new`, float32[n, d], in its order; `new` must not be empty."""
         return matrix([self.vectors[seq] for seq in self.new])
 
     @property
     def changes_archive(self) -> bool:
-        """Whether any of the users may have other rows in the archive, or they are others."""
+        """Whether these users' cached archive rows must be read again."""
         return bool(self.archived or self.unarchived or self.forgotten or self.forgotten_users)
 
     @property
     def leaving(self) -> list[int]:
-        """The numbers whose rows and vectors are no longer among the memories."""
+        """The numbers of the rows that leave the table `memories`, and whose vectors leave the index."""
         return [*self.dropped, *(row.seq for row in self.archived)]
 
 
@@ -205,11 +206,11 @@ class Catalog:
             self.info = InfoTable(self._db)
             info = self.info.read()
             assert info.next_seq is not None, "a migration writes it"
-            #: The number of the next new row; a number is given once.
+            #: The number of the next new row; a number is never reused.
             self.next_seq = info.next_seq
-            #: The offset in the log up to which the events are in; 0 in a new shard.
+            #: The offset in the log up to which the events are applied; 0 in a new shard.
             self.position = info.position or 0
-            #: How often the memories were changed since the shard was made.
+            #: How often the memories changed since the shard was created.
             self.changes = info.changes or 0
             self._ids, self._forgetting = KnownIds(), KnownIds()
             self._fill_known_ids()
@@ -236,7 +237,7 @@ class Catalog:
         return self.info, self._vectors, self._erasing, *parts
 
     def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
-        """See `Watermarks.add`. What memory is taken by the ids of dropped rows is given back."""
+        """See `Watermarks.add`. Frees the memory of the ids that were dropped."""
         dropped = self.watermarks.add(mark, now, keep_days)
         if dropped:
             self._ids, self._forgetting = KnownIds(), KnownIds()
@@ -258,12 +259,12 @@ class Catalog:
         self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
 
     def perhaps(self, names: Iterable[Named]) -> list[Named]:
-        """Those that some table may have: events, memories, near-copies, what is archived."""
+        """Return the names that a table may contain, as event, memory, near-copy or archived memory."""
         asked = list(names)
         return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of([one[1] for one in asked])))]
 
     def knows(self, ids: Sequence[uuid.UUID]) -> npt.NDArray[np.bool_]:
-        """Which are ids of events, memories, near-copies or archived memories, or were since the opening: bool[n].
+        """Return bool[n]: the ids that are, or were since the opening, events, memories, near-copies or archived.
 
         It runs no statement: 64-bit hashes are enough to tell apart ids that no client has chosen.
         """
@@ -271,13 +272,13 @@ class Catalog:
 
     @property
     def to_erase(self) -> bool:
-        """Whether pages or log of the file may still hold what was forgotten."""
+        """Whether the file's pages or write-ahead log may still contain forgotten data."""
         return bool(self.info.read().to_erase)
 
     def erase(self) -> None:
-        """Have nothing in the files but the rows that there are. It takes as long as to copy them.
+        """Rewrite the files so that they contain existing rows only. It takes as long as copying them.
 
-        Raises `DataDirError` where the disk has no room for a copy; all is as it was then, and goes on.
+        Raises `DataDirError` if the disk has no room for a copy; the old file then stays in use.
         """
         self._hold.end()
         for vectors in self._vector_files:
@@ -292,42 +293,42 @@ class Catalog:
                     part.connect(self._db)
 
     def hold(self) -> Held:
-        """Bring the files to one state, which `held_files` keep until `release`, or until something is forgotten."""
+        """Bring the files to one state; `held_files` keep it until `release`, or until something is forgotten."""
         return self._hold.begin()
 
     def release(self, held: Held | None = None) -> None:
-        """End this hold, or whichever there is."""
+        """End this hold; without an argument, any hold."""
         self._hold.end(held)
 
     @property
     def held_files(self) -> list[tuple[Path, int]]:
-        """The files that hold the memories, and how much of each; nothing else is the truth."""
+        """The authoritative files, and how many bytes of each; all other files are caches."""
         files = [vectors.held for vectors in self._vector_files]
         return [(self._file.path, self.bytes), *(file for file in files if file is not None)]
 
     @property
     def bytes(self) -> int:
-        """How large the file is."""
+        """The size of the DuckDB file."""
         return self._file.path.stat().st_size
 
     def limit_memory(self, memory: int) -> None:
-        """Have DuckDB work with so many bytes from now on."""
+        """Limit DuckDB to `memory` bytes of memory from now on."""
         self._file.limit_memory(memory)
 
     def rest(self) -> None:
-        """Belongs after what reads or changes many rows: no memory is kept that is not used."""
+        """Release unused memory. Call it after work on many rows."""
         self._file.rest()
         give_back()
 
     def close(self) -> None:
-        """Let go of the files; again does nothing."""
+        """Release the files. A second call does nothing."""
         self._hold.end()
         for vectors in self._vector_files:
             vectors.close()
         self._file.close()
 
     def bind_model(self, model: str, dimension: int) -> None:
-        """Note the model of the shard's vectors; raises `EmbeddingMismatch` when they come from another."""
+        """Record the model of the shard's vectors. Raises `EmbeddingMismatch` if they come from another."""
         info = self.info.read()
         if info.model is None:
             with transaction(self._db):
@@ -341,7 +342,7 @@ class Catalog:
             )
 
     def applied(self, events: Iterable[Named]) -> set[Named]:
-        """Those of the events that are in already. One that was noted without its user is in for each."""
+        """Return the events that are applied already. An id that was stored without a user counts for each."""
         asked = self.perhaps(events)
         if not asked:
             return set()
@@ -353,7 +354,7 @@ class Catalog:
         return {(user_id, event_id) for user_id, event_id in rows}
 
     def by_id(self, names: Iterable[Named]) -> list[Memory]:
-        """Numbers first: what looks for many ids, and mostly finds none, reads two columns."""
+        """Return the memories with these ids. Numbers first: most lookups find few, and read two columns."""
         asked = self.perhaps(names)
         if not asked:
             return []
@@ -396,7 +397,7 @@ class Catalog:
         return self._users_of(seqs), self._vectors.of(seqs)
 
     def vectors_later(self, seqs: npt.NDArray[np.int64]) -> tuple[list[str], ReadVectors]:
-        """User ids of `seqs`, in their order, and what gives the vectors at some places of that order."""
+        """Return user ids of `seqs`, in their order, and a function that reads the vectors at places of it."""
         return self._users_of(seqs), self._vectors.reader(seqs)
 
     def _users_of(self, seqs: npt.NDArray[np.int64]) -> list[str]:
@@ -410,16 +411,16 @@ class Catalog:
         return np.asarray(found, np.int64)
 
     def standing(self) -> dict[str, npt.NDArray[Any]]:
-        """Of all memories, by ascending `seq`, what changes with an access, and whether each is `current`."""
+        """Return, for all memories by ascending `seq`, what an access changes, and `pinned` and `current`."""
         return self._db.execute(
             "SELECT seq, importance, epoch_ms(last_accessed) AS last_accessed, access_count, pinned, "
             "summarized_by IS NULL AND superseded_by IS NULL AS current FROM memories ORDER BY seq"
         ).fetchnumpy()
 
     def next_stamp(self, held: Stamp | None) -> Stamp:
-        """For a file of vectors that is about to be written in the place of one with the stamp `held`.
+        """Return the stamp for a manifest that is about to replace one with the stamp `held`.
 
-        It fits from now on, and so does the one in its place, should it never be written.
+        Both stamps fit from now on: the new manifest may never be written.
         """
         identity = self.info.read().identity
         assert identity is not None, "a migration writes it"
@@ -430,14 +431,14 @@ class Catalog:
         return stamp
 
     def fits(self, stamp: Stamp | None) -> bool:
-        """Whether a file with this stamp was written beside this catalog, as it is now or was before."""
+        """Whether a manifest with this stamp belongs to this catalog: it is the newest stamp or the one before."""
         if stamp is None:
             return False
         info = self.info.read()
         return stamp.shard == info.identity and stamp.generation in (info.index or 0, info.index_before or 0)
 
     def behind(self, user_id: str, ids: Iterable[uuid.UUID]) -> list[Memory]:
-        """The user's memories in whose place one of these stands."""
+        """Return the user's memories that one of these summarizes or supersedes."""
         rows = self._over(
             pa.table({"id": uuids(ids)}),
             f"SELECT {COLUMNS} FROM memories WHERE user_id = ? AND (summarized_by IN (SELECT id FROM staging) "
@@ -447,7 +448,7 @@ class Catalog:
         return [memory_of(row) for row in rows]
 
     def summed_up_in(self, user_id: str, ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
-        """The summaries that were ever made of these, whether these or they are there or not."""
+        """Return the ids of all summaries ever made of these memories, whether either still exists or not."""
         rows = self._over(
             pa.table({"id": uuids(ids)}),
             "SELECT cast(details ->> 'by' AS UUID) FROM history "
@@ -457,7 +458,7 @@ class Catalog:
         return {row[0] for row in rows}
 
     def merged(self, names: Iterable[Named]) -> dict[Named, uuid.UUID]:
-        """Of those that are near-copies, the memory that stands for each."""
+        """Return, for each of these that is a near-copy, the memory into which it was merged."""
         asked = self.perhaps(names)
         if not asked:
             return {}
@@ -469,14 +470,14 @@ class Catalog:
         return {(user_id, memory_id): into_id for user_id, memory_id, into_id in rows}
 
     def merged_into(self, user_id: str, memory_id: uuid.UUID) -> set[uuid.UUID]:
-        """The near-copies for which a memory stands."""
+        """Return the ids of the near-copies that were merged into a memory."""
         rows = self._db.execute(
             "SELECT memory_id FROM merged WHERE user_id = ? AND into_id = ?", [user_id, memory_id]
         ).fetchall()
         return {row[0] for row in rows}
 
     def merged_after(self, user_id: str, moment: int) -> set[uuid.UUID]:
-        """The user's near-copies that were said after a moment (epoch ms)."""
+        """Return the ids of the user's near-copies that were said after a moment (epoch ms)."""
         rows = self._db.execute(
             "SELECT memory_id FROM merged WHERE user_id = ? AND epoch_ms(said_at) > ?",
             [user_id, moment],
@@ -484,7 +485,7 @@ class Catalog:
         return {row[0] for row in rows}
 
     def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
-        """Links from and to a memory, oldest first; those whose other end is archived are not shown."""
+        """Return links from and to a memory, oldest first, without those whose other end is archived."""
         rows = self._db.execute(
             "SELECT user_id, source_id, target_id, kind, weight, epoch_ms(created_at) FROM links "
             "WHERE user_id = $user AND (source_id = $id OR target_id = $id) "
@@ -505,7 +506,7 @@ class Catalog:
         return [NewLink(*row) for row in rows]
 
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """When each of the user's memories was edited, or got other words by a near-copy, last (epoch ms)."""
+        """Return when each edited memory of the user was last edited, or reworded by a near-copy (epoch ms)."""
         rows = self._db.execute(
             "SELECT memory_id, epoch_ms(max(occurred_at)) FROM history WHERE user_id = ? "
             "AND event IN ('edited', 'merged') AND json_exists(details, '$.before') GROUP BY memory_id",
@@ -514,7 +515,7 @@ class Catalog:
         return dict(rows)
 
     def users(self) -> list[Holdings]:
-        """Who has memories, in alphabetical order; the archive does not count."""
+        """Return the users with memories, in alphabetical order; archived memories do not count."""
         rows = self._db.execute(
             "SELECT user_id, count(*), epoch_ms(min(created_at)), epoch_ms(max(created_at)) FROM memories "
             "GROUP BY user_id ORDER BY user_id"
@@ -522,7 +523,7 @@ class Catalog:
         return [Holdings(*row) for row in rows]
 
     def users_with(self, memory_id: uuid.UUID) -> list[str]:
-        """The users with a memory, archived memory or near-copy of this id; an unknown id takes no statement."""
+        """Return the users with a memory, archived memory or near-copy of this id; an unknown id needs no query."""
         if not self.knows([memory_id])[0]:
             return []
         rows = self._db.execute(
@@ -533,7 +534,7 @@ class Catalog:
         return [user_id for (user_id,) in rows]
 
     def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
-        """What was done to a memory since it was made, and how its state changed, oldest first."""
+        """Return a memory's events and changes of state since its creation, oldest first."""
         rows = self._db.execute(
             "SELECT memory_id, user_id, epoch_ms(occurred_at), event, details FROM ("
             "SELECT memory_id, user_id, occurred_at, event, details FROM history "
@@ -546,7 +547,7 @@ class Catalog:
         return [Done(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
 
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
-        """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""
+        """Commit a batch in one transaction: rows, the vectors' slots, the applied event ids and the position."""
         self._know(changes)
         going = [*changes.leaving, *changes.unarchived]
         before = [vectors.slots_of(going) for vectors in self._vector_files]
@@ -584,7 +585,10 @@ class Catalog:
                 vectors.wipe(np.setdiff1d(slots, vectors.slots_of(going)))
 
     def _know(self, changes: Changes) -> None:
-        """What is archived was a memory before. That the commit may fail does no harm."""
+        """Add the new ids to the known ids. If the commit fails, they do no harm.
+
+        Archived memories are known already.
+        """
         ids = [event_id for _, event_id in changes.applied]
         ids += [memory.id for memory in changes.new.values()]
         ids += [one.memory_id for one in changes.merged]
@@ -593,7 +597,7 @@ class Catalog:
             self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
 
     def recompute(self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None]) -> list[str]:
-        """Store the states as of `now` (epoch ms); the users whose memories changed state: see `Ageing.recompute`."""
+        """Store the states as of `now` (epoch ms). Return users whose memories changed: see `Ageing.recompute`."""
         users = self.ageing.recompute(now, lifecycle, before)
         self.changes += bool(users)
         return users
@@ -601,13 +605,13 @@ class Catalog:
     def _over(self, staging: pa.Table, sql: str, *parameters: object) -> duckdb.DuckDBPyConnection:
         """Execute a statement that reads `staging`, which DuckDB finds by the name of the variable.
 
-        `register` makes a view of it first, which takes longer than the few rows of a small batch; and a view of
-        this name would be found in its place.
+        `register` would make a view first, which takes longer than the few rows of a small batch. Later calls would
+        then find the view instead of the variable.
         """
         return self._db.execute(self._parsed[sql], parameters)
 
     def _append(self, table: str, rows: Sequence[NamedTuple], columns: str = "*") -> None:
-        """All rows by one statement."""
+        """Insert all rows with one statement."""
         if rows:
             self._over(table_of(rows), f"INSERT INTO {table} SELECT {columns} FROM staging")
 
@@ -625,7 +629,7 @@ class Catalog:
         )
 
     def _add_sources(self, memories: Sequence[Memory]) -> None:
-        """An update of a list writes the whole row again: only where sources were added."""
+        """Update message ids only where sources were added: an update of a list rewrites the whole row."""
         if memories:
             sources = {memory.seq: list(memory.message_ids) for memory in memories}
             lists = pa.array(list(sources.values()), pa.list_(pa.string()))
@@ -645,18 +649,18 @@ class Catalog:
         self._append("links", changes.links)
 
     def _note(self, changes: Changes) -> None:
-        """Into the tables that only grow."""
+        """Append near-copies, transitions, history and tombstones."""
         self._append("merged", changes.merged)
         self._append("transitions", changes.moves, "*, false")
         self._append("history", changes.history)
         self._append("tombstones", changes.tombstones)
 
     def erasure(self, user_id: str) -> Erasure:
-        """What was forgotten of a user, and what is left."""
+        """Return what was forgotten of a user, and which of the user's rows are left."""
         return erasure(self._db, user_id, self.to_erase)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
-        """What the model answered when it was asked about this exchange; None where it was not."""
+        """Return the model's rating of this exchange; None if the model was not asked."""
         rows = self._db.execute(
             "SELECT value FROM ratings WHERE memory_id = ? AND model = ?", [memory_id, model]
         ).fetchall()
@@ -668,12 +672,15 @@ class Catalog:
         )
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
-        """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
+        """Stage the rows for the analysts' copy. Return the new fingerprint and the exported tables.
+
+        Return None if nothing changed since `copied`.
+        """
         now = Fingerprint.of(self._file.path)
         return None if now == copied else (now, export(self._db, self.partition, folder))
 
     def newest_users(self, most: int) -> list[UserCount]:
-        """Those whose memories were made or read last."""
+        """Return the users whose memories were created or accessed last."""
         rows = self._db.execute(statement("newest_users"), {"most": most}).fetchall()
         return [UserCount(*row) for row in rows]
 
@@ -681,7 +688,7 @@ class Catalog:
         return int(self._one("SELECT count(*) FROM memories"))
 
     def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
-        """Items that have expired as of `now` (epoch ms), at most so many, the first ones first."""
+        """Return at most `most` items that have expired as of `now` (epoch ms), in order of expiry."""
         rows = self._db.execute(statement("expired_items"), {"now": now, "most": most}).fetchall()
         return [ExpiredItem(*row) for row in rows]
 

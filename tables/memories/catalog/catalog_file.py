@@ -1,4 +1,4 @@
-"""The file of a catalog: locked, connected to, and rewritten so that no deleted byte stays in its pages."""
+"""The DuckDB file of a catalog: its lock, its connection, and its rewriting, which leaves no deleted byte."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tables.database.shard_info import drop_info
 from tables.paths import quoted, synced
 from tables.reached import CATALOG
 
-#: What a database that rests has at hand: bytes. The rest lies in the system's cache, which anybody may use.
+#: Bytes that an idle database keeps in memory. The system's cache has the rest, and can reclaim it.
 _AT_REST: Final = 16 << 20
-#: A log of so many bytes is written into the file before: until then its changes are in memory.
+#: Bytes. A log of this size is first written into the file: until then its changes are in memory.
 _LARGE_LOG: Final = 32 << 20
-#: DuckDB writes its log into the file when it is so large.
+#: The size at which DuckDB writes its log into the file.
 _CHECKPOINT_AT: Final = "128MB"
-#: Larger than any log: it does not write it.
+#: Larger than any log, so DuckDB does not write it.
 _NEVER: Final = "1000TB"
 
 
 class CatalogFile:
-    """A DuckDB file that one process at a time has, between a rewriting's closing and opening, too.
+    """A DuckDB file that one process at a time has, even while a rewrite closes and reopens it.
 
-    DuckDB locks the file that it has open. A lock of our own, `catalog.lock` beside it, covers the moment in which
-    another file takes its place. DuckDB works with `memory` bytes. Raises `ShardLocked` and `DataDirError`.
+    DuckDB locks only the file that it has open. A lock of our own, `catalog.lock` beside it, also covers the moment
+    in which another file takes its place. DuckDB works with `memory` bytes. Raises `ShardLocked` and `DataDirError`.
     """
 
     def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
@@ -59,11 +59,11 @@ class CatalogFile:
             raise DataDirError(self.path, str(exc).splitlines()[0]) from exc
         ((self._threshold,),) = db.execute("SELECT current_setting('checkpoint_threshold')").fetchall()
         db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
-        db.execute("SET python_scan_all_frames = true")  # a table is found by a variable's name from behind a wrapper
+        db.execute("SET python_scan_all_frames = true")  # finds a table by a variable's name through a wrapper, too
         return db
 
     def _drop_leftovers(self) -> None:
-        """What a crash left: a copy that was not finished, and pages that were put on the disk for want of memory."""
+        """Delete what a crash left: an unfinished copy, and pages that did not fit into memory."""
         self._drop_copy()
         shutil.rmtree(self.path.with_name(f"{self.path.name}.tmp"), ignore_errors=True)
 
@@ -85,7 +85,7 @@ class CatalogFile:
                 self.db.execute("CHECKPOINT")
             limit_memory(self.db, _AT_REST)
         except duckdb.OutOfMemoryException:
-            pass  # what can leave has left
+            pass  # all that could be released was
         finally:
             limit_memory(self.db, self._memory)
 
@@ -99,19 +99,19 @@ class CatalogFile:
         return bool(threshold == self._threshold)
 
     def hold(self) -> None:
-        """Write all into the main file, and from then on into the log alone. Raises `duckdb.Error`."""
+        """Write all into the main file, and from then on only into the log. Raises `duckdb.Error`."""
         self.db.execute("CHECKPOINT")
         self.db.execute(f"SET checkpoint_threshold = '{_NEVER}'")
 
     def release(self) -> None:
-        """Write the log into the main file again, when it is large. Raises `duckdb.Error`."""
+        """Let DuckDB write a large log into the main file again. Raises `duckdb.Error`."""
         self.db.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AT}'")
 
     def rewrite(self) -> None:
-        """Put a copy of all rows in the file's place, and connect to it: `db` is another connection.
+        """Replace the file by a copy of all rows, and connect to it: `db` is a new connection.
 
-        A crash at any point leaves the old file whole or the new one. Raises `DataDirError` where the copy cannot be
-        made; `db` is then one to the old file.
+        A crash at any point leaves the whole old file or the whole new one. Raises `DataDirError` if the copy cannot
+        be made; `db` is then a new connection to the old file.
         """
         try:
             self.db.execute("CHECKPOINT")
@@ -142,7 +142,7 @@ class CatalogFile:
         synced(self.path.parent)
 
     def close(self) -> None:
-        """Let go of it; again does nothing."""
+        """Release the file and its lock. A second call does nothing."""
         self.db.close()
         if self._lock >= 0:
             os.close(self._lock)
@@ -151,9 +151,9 @@ class CatalogFile:
 
 @contextlib.contextmanager
 def owner_lock(folder: Path, partition: int) -> Iterator[None]:
-    """Keep other processes from opening the catalog in a folder, which this one does not have open.
+    """Keep other processes from opening the catalog in a folder. This process must not have it open.
 
-    Raises `ShardLocked` where one has it open, `DataDirError`.
+    Raises `ShardLocked` if another process has it open, and `DataDirError`.
     """
     lock = _taken_lock(folder / CATALOG, partition)
     try:
@@ -163,7 +163,7 @@ def owner_lock(folder: Path, partition: int) -> Iterator[None]:
 
 
 def _taken_lock(path: Path, partition: int) -> int:
-    """The descriptor of the lock beside a catalog; it lasts until that is closed."""
+    """Take the lock beside a catalog and return its descriptor; closing that ends the lock."""
     try:
         lock = os.open(path.with_name("catalog.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as exc:

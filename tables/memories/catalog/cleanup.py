@@ -1,4 +1,4 @@
-"""What cleanup would do with one shard's memories, and why: statements over its catalog. Nothing is done here."""
+"""Cleanup: queries for the memories of a shard that cleanup would archive or remove, and why. They change nothing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import duckdb
 from schemas.settings import LifecycleSettings
 from tables.database.migrations import statement
 
-#: Why it is time for a memory. An archived one is removed, the others are archived.
+#: Why a memory is a candidate. An archived one is removed, the others are archived.
 Cause = Literal["deprecated", "summarized", "archived"]
-#: Why one stays all the same.
+#: Why a candidate stays.
 Exemption = Literal["pinned", "whitelist", "link", "recent access"]
 
 
 class Candidate(NamedTuple):
-    """A memory that has been what `cause` says since `since` (epoch ms), which is too long.
+    """A memory that has been in the condition `cause` since `since` (epoch ms), longer than allowed.
 
-    The score is as of the moment that was asked about.
+    The score is as of the moment of the query.
     """
 
     memory_id: uuid.UUID
@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What candidates are counted by."""
+    """The key under which candidates are counted."""
 
     cause: Cause
     exemption: Exemption | None
@@ -44,24 +44,24 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """All candidates counted, and some of them: those that go first, of these the ones that have waited longest."""
+    """Counts of all candidates, and some of them: those without an exemption first, then the longest waiting."""
 
     counts: Counter[Kind] = field(default_factory=Counter)
     candidates: list[Candidate] = field(default_factory=list)
 
     @property
     def going(self) -> list[Candidate]:
-        """Those of the named ones that nothing exempts."""
+        """The listed candidates without an exemption."""
         return [candidate for candidate in self.candidates if candidate.exemption is None]
 
     @property
     def going_by_cause(self) -> Counter[Cause]:
-        """How many there are of these in all."""
+        """The number of all candidates without an exemption, by cause."""
         return Counter({kind.cause: number for kind, number in self.counts.items() if kind.exemption is None})
 
     @property
     def exempt(self) -> Counter[Exemption]:
-        """How many stay, by what exempts them."""
+        """The number of candidates that stay, by exemption."""
         exempt: Counter[Exemption] = Counter()
         for kind, number in self.counts.items():
             if kind.exemption is not None:
@@ -70,7 +70,7 @@ class Verdicts:
 
     @classmethod
     def together(cls, several: Iterable[Verdicts]) -> Self:
-        """Those of several shards."""
+        """Combine several verdicts, such as those of several shards."""
         all_of_them = list(several)
         return cls(
             sum((verdicts.counts for verdicts in all_of_them), Counter()),
@@ -93,7 +93,10 @@ class Cleanup:
         db.execute(statement("cleanup_macros"))
 
     def verdicts(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
-        """As of `now` (epoch ms), of one user or of all; at most `limit` in the memories, and in the archive."""
+        """Return the verdicts as of `now` (epoch ms), for one user or all.
+
+        At most `limit` candidates are listed of the memories, and of the archive.
+        """
         settings, white = lifecycle.cleanup, lifecycle.cleanup.whitelist
         common = {
             "now": now,

@@ -1,4 +1,4 @@
-"""Rows of one kind as Arrow columns: one statement takes them all, where a statement a row takes a millisecond."""
+"""Arrow columns of rows of one kind: one statement inserts them all; a statement for each row takes a millisecond."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def uuids(ids: Iterable[uuid.UUID | None]) -> pa.Array:
-    """As DuckDB takes them without a cast."""
+    """Ids in the form that DuckDB reads without a cast."""
     return pa.array([None if identity is None else identity.int.to_bytes(16, "big") for identity in ids], pa.uuid())
 
 
@@ -32,7 +32,7 @@ def numbers(values: Sequence[float]) -> pa.Array:
     return pa.array(values, pa.float64())
 
 
-#: How the fields of `Changes`' rows are stored, by name. What is not named here is a text.
+#: How the fields of `Changes`' rows are stored, by name. All other fields are texts.
 _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
     "memory_id": uuids,
     "into_id": uuids,
@@ -50,7 +50,7 @@ _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
 
 
 def table_of(rows: Sequence[NamedTuple]) -> pa.Table:
-    """At least one row, all of one kind; the columns are its fields, in their order."""
+    """Return a table of at least one row, all of one kind; the columns are its fields, in their order."""
     columns: dict[str, pa.Array] = {}
     for place, name in enumerate(rows[0]._fields):
         stored: Callable[[Sequence[Any]], pa.Array] = _COLUMNS.get(name, texts)

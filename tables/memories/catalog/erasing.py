@@ -1,4 +1,4 @@
-"""What is erased of a memory, and of a user: the one list for all tables of a shard.
+"""Erasing: what is erased of a memory, and of a user; one list for all tables of a shard.
 
 A test checks that it names every table of the schema. Add each new table here: how it is erased, or why it stays.
 """
@@ -17,14 +17,14 @@ from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.columns import texts, uuids
 from tables.memories.catalog.reembedding import ROWS, Reembedding
 
-#: What a user calls by an id, an event or a memory: the user, and the id. Another user's is another one.
+#: The user and the id of an event or memory: two users' events or memories may have the same id.
 Named = tuple[str, uuid.UUID]
 
-#: A memory's own rows, by its number.
+#: Tables with a memory's own rows, by its number.
 NUMBERED: Final = ("memories", "archive", "vectors", "vectors_next")
-#: Rows of a user's about memories, and the columns that name these.
+#: Tables with rows about a user's memories, and the columns that name these.
 NAMING: Final = {"history": ("memory_id",), "links": ("source_id", "target_id"), "merged": ("into_id", "memory_id")}
-#: What forgetting leaves, and why.
+#: Tables that forgetting keeps, and why.
 KEPT: Final = {
     "transitions": "the audit trail: ids, states and times. A reason that is not ours becomes 'erased'",
     "tombstones": "what was forgotten does not come back when the log is read again",
@@ -34,9 +34,9 @@ KEPT: Final = {
     "shard_info": "the shard's own",
     "migrations": "the schema's",
 }
-#: Why a recompute found a memory in another state.
+#: Reasons why a recompute changed a memory's state.
 RECOMPUTED: Final = ("decay", "access", "pin", "settings", "clock")
-#: Why a memory went from one state or place to another, where it says nothing of the user's.
+#: Reasons of a change of state or place that contain no words of the user.
 OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "expired", "manual", "erased")
 
 
@@ -54,10 +54,10 @@ class Erasing:
     def erase(
         self, memories: Sequence[int], archived: Sequence[int], forgotten: Sequence[Named], users: Sequence[str]
     ) -> None:
-        """Delete rows by number, of memories and of what is archived, and what is kept elsewhere of some.
+        """Delete rows of memories and archived memories by number, and all rows about some memories or users.
 
-        Of what is `forgotten`, there or not, and of these `users` no table of `NAMING` keeps a row. What goes to the
-        archive is in it already.
+        The tables of `NAMING` keep no row about the `forgotten` memories, existing or not, or about these `users`.
+        Memories that move to the archive must be in it already.
         """
         for table, seqs in (("memories", memories), ("vectors", memories), ("archive", archived)):
             if seqs:
@@ -72,7 +72,7 @@ class Erasing:
         self._db.execute(self._parsed[f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging) {only}"])
 
     def _forget(self, forgotten: Sequence[Named], users: Sequence[str]) -> None:
-        """The audit trail names them still, and no word of theirs."""
+        """Erase the rows about these memories and users. The audit trail keeps ids, and no words."""
         self._db.register("users", pa.table({"user_id": pa.array(users, pa.string())}))
         self._db.register("staged", named_table(forgotten))
         for table, columns in NAMING.items():
@@ -100,5 +100,5 @@ def _numbers(seqs: Sequence[int]) -> pa.Table:
 
 
 def named_table(names: Sequence[Named]) -> pa.Table:
-    """With the columns `user_id` and `id`."""
+    """Return a table with the columns `user_id` and `id`."""
     return pa.table({"user_id": texts([user_id for user_id, _ in names]), "id": uuids(one for _, one in names)})

@@ -1,4 +1,4 @@
-"""What was forgotten of a user, and that nothing is left of it: looked up in the tables, not noted by hand."""
+"""Erasure receipts: what was forgotten of a user, and which rows are left, both read from the tables."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import duckdb
 
 from tables.memories.catalog.erasing import NAMING
 
-#: What a receipt calls otherwise than the schema does.
+#: Tables that have another name in a receipt.
 _CALLED: Final = {"merged": "near_copies"}
 _OF_USER: Final = "SELECT count(*) FROM {} WHERE user_id = $user"
-#: By what a receipt calls it: how many rows with words of the user's a shard holds.
+#: By name in a receipt, the query that counts rows with words of the user.
 _LEFT: Final = {
     "memories": _OF_USER.format("memories"),
     "archive": _OF_USER.format("archive"),
@@ -21,7 +21,7 @@ _LEFT: Final = {
 
 
 class Forgotten(NamedTuple):
-    """A command: the user, or how many ids of memories, and its time (epoch ms)."""
+    """The commands of one moment (epoch ms): for the whole user, or for how many memory ids."""
 
     at: int
     whole_user: bool
@@ -29,9 +29,9 @@ class Forgotten(NamedTuple):
 
 
 class Erasure(NamedTuple):
-    """`commands` oldest first; `memories` were there and are gone; `left` are rows by table.
+    """A receipt: `commands` oldest first, the number of `memories` that were deleted, and the rows `left` by table.
 
-    `in_pages`: deleted rows may still lie in bytes of the catalog, until it is rewritten.
+    `in_pages`: the catalog's file may contain deleted rows until it is rewritten.
     """
 
     commands: list[Forgotten]
@@ -41,7 +41,7 @@ class Erasure(NamedTuple):
 
 
 def erasure(db: duckdb.DuckDBPyConnection, user_id: str, in_pages: bool) -> Erasure:
-    """Of one user, from the shard's tombstones and audit trail."""
+    """Return a user's receipt, from the shard's tombstones, audit trail and remaining rows."""
     user = {"user": user_id}
     tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     commands = db.execute(
@@ -55,6 +55,6 @@ def erasure(db: duckdb.DuckDBPyConnection, user_id: str, in_pages: bool) -> Eras
     left = {
         name: int(db.execute(sql, user).fetchall()[0][0])
         for name, sql in _LEFT.items()
-        if name != "vectors" or name in tables  # made with the first model
+        if name != "vectors" or name in tables  # created with the first model
     }
     return Erasure([Forgotten(*row) for row in commands], int(memories), left, in_pages)

@@ -1,9 +1,9 @@
-"""A hold on a catalog's files: while it lasts, they still contain what they held when it began.
+"""Hold: keeps the contents of a catalog's files as they were when it began, so that they can be copied.
 
-DuckDB changes its main file at its checkpoints only: between two of them it writes the log beside it, and bulk
-appends go into blocks that no header names. So a checkpoint is made first, and then none until the hold ends.
-Vectors are appended; those of removed memories are zeroed after the hold. Forgetting does not wait: it breaks the
-hold, as does the replacement of a file, and the copy has to be started over.
+DuckDB changes its main file only at its own checkpoints: between two of them it writes the log beside it, and bulk
+appends go into blocks that no header names. So a hold begins with a DuckDB checkpoint, and then allows none until it
+ends. Vectors are appended; those of removed memories are zeroed after the hold. Forgetting does not wait: it breaks
+the hold, as does the replacement of a file, and the copy has to be started over.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 
 
 class Held:
-    """What a hold is known by. Any thread may ask whether it still lasts."""
+    """The handle of a hold. Any thread may ask whether it is broken."""
 
     def __init__(self) -> None:
         self._broken = threading.Event()
 
     @property
     def broken(self) -> bool:
-        """Whether what is read of the files from now on may be of a later moment."""
+        """Whether reads of the files from now on may find a later state."""
         return self._broken.is_set()
 
     def give_up(self) -> None:
@@ -35,7 +35,7 @@ class Held:
 
 
 class Hold:
-    """One at a time; on the thread of the catalog's owner."""
+    """One hold at a time. Not thread-safe: use it on the shard's thread."""
 
     def __init__(self, file: CatalogFile) -> None:
         self._file = file
@@ -43,27 +43,27 @@ class Hold:
         self._later: list[Callable[[], None]] = []
 
     def begin(self) -> Held:
-        """Bring the files to one state, and keep it in them. Raises `duckdb.Error`."""
+        """Bring the files to one state, and keep it. Raises `duckdb.Error`."""
         self.end()
         self._file.hold()
         self._held = Held()
         return self._held
 
     def later(self, work: Callable[[], None]) -> bool:
-        """Whether there is a hold: `work`, which would change what it keeps, is then done when it ends."""
+        """Return whether there is a hold. If so, `work`, which would change held bytes, runs when it ends."""
         if self._held is not None:
             self._later.append(work)
         return self._held is not None
 
     def end(self, held: Held | None = None) -> None:
-        """End this hold, or whichever there is. What was put off is done now."""
+        """End this hold, or any hold if none is named. Postponed work runs now."""
         if self._held is None or held not in (None, self._held):
             return
         self._held.give_up()
         self._held, later, self._later = None, self._later, []
         try:
             self._file.release()
-        except duckdb.Error as exc:  # its connection ends just now; the next one checkpoints again
+        except duckdb.Error as exc:  # the connection is ending; the next one makes checkpoints again
             log.debug("%s: %s", self._file.path, exc)
         for work in later:
             work()

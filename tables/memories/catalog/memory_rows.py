@@ -1,4 +1,4 @@
-"""A memory as a row of DuckDB, in the shard's tables `memories` and `archive`, and back."""
+"""Conversion of a memory to a DuckDB row of the tables `memories` and `archive`, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.memories import Memory, State
 from tables.memories.catalog.columns import jsons, moments, numbers, texts, uuids
 
-#: What is read of a row, in the order of `Memory`'s fields.
+#: The columns that are read, in the order of `Memory`'s fields.
 COLUMNS = (
     "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, epoch_ms(created_at), "
     "epoch_ms(last_accessed), access_count, state, pinned, meta, summary_of, summarized_by, superseded_by"

@@ -15,9 +15,9 @@ NEVER: Final = np.inf
 
 
 class NextChecks:
-    """Memories by number, and the moment (epoch ms) at which each is to be looked at.
+    """The moment (epoch ms) of each memory's next check, by number.
 
-    Eight bytes a memory. A number that is gone stays, due never, until the shard is opened again.
+    Eight bytes a memory. The number of a deleted memory stays, due never, until the shard is opened again.
     """
 
     def __init__(self) -> None:
@@ -34,16 +34,16 @@ class NextChecks:
         return self._runs.highest
 
     def add(self, seqs: Seqs) -> None:
-        """Numbers above all others, ascending: due at once."""
+        """Add numbers above all others, ascending; they are due at once."""
         if len(seqs):
             self._runs.add(seqs)
             self._moments = np.concatenate([self._moments, np.zeros(len(seqs))])
 
     def at(self, now: int) -> Seqs:
-        """Those that are due, ascending."""
+        """Return the numbers that are due at `now`, ascending."""
         return self._runs.numbers(np.flatnonzero(self._moments <= now))
 
     def set(self, seqs: Seqs, moments: Moments | float) -> None:
-        """When these are due. Numbers that it does not have are passed over: they will be added, due at once."""
+        """Set when these numbers are due. Unknown numbers are skipped: `add` makes them due at once later."""
         places, known = self._runs.looked_up(seqs)
         self._moments[places[known]] = np.broadcast_to(moments, seqs.shape)[known]

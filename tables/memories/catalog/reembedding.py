@@ -1,12 +1,12 @@
-"""Vectors of another model, made beside those that a shard works with, until they take their place.
+"""Re-embedding: makes vectors of another model beside a shard's present ones, and then replaces those.
 
     side.begin("embedder-2", 1536)
     seqs, texts = side.texts(side.missing()[:256])
     side.put(seqs, vectors)                         # float32[n, d] of the texts
     side.adopt(folder / "segments.json")            # when nothing is missing
 
-A number (`seq`) is given once, and a text that changes gets another: what is in the side table never has to be made
-again, however long it takes and however often it is interrupted.
+A number (`seq`) is never reused, and a changed text gets another one. So a vector in the side table stays valid,
+however long the work takes and however often it is interrupted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tables.paths import synced
 from tables.vectors.index import Seqs, Vectors, cells_of
 from tables.vectors.segmented import SegmentedIndex
 
-#: What `shard_info` says of the next model.
+#: Keys of `shard_info` about the next model.
 _NEXT: Final = ("next_model", "next_dimension", "next_vectors_file")
-#: Vectors that are read at a time.
+#: How many vectors are read at a time.
 _AT_A_TIME: Final = 10_000
-#: Numbers of all that has a vector: memories, and what is archived.
+#: Numbers of all rows with a vector: memories and archived memories.
 ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
 
 
@@ -60,7 +60,7 @@ class Reembedding:
     ) -> None:
         self._db, self._partition, self._info = db, partition, info
         self._current, self._archive = vectors, archive
-        #: Those that are made.
+        #: The vectors that are made already.
         self.vectors = StoredVectors(db, folder, partition, info, "vectors_next")
         noted = info.read()
         self._target = _vector_model(noted.next_model, noted.next_dimension)
@@ -72,17 +72,17 @@ class Reembedding:
 
     @property
     def model(self) -> VectorModel | None:
-        """The model of the vectors that the shard works with; None where it holds none yet."""
+        """The model of the vectors that the shard uses; None if it has none yet."""
         info = self._info.read()
         return _vector_model(info.model, info.dimension)
 
     @property
     def target(self) -> VectorModel | None:
-        """The model whose vectors are being made; None where none are."""
+        """The model whose vectors are being made; None if there is none."""
         return self._target
 
     def begin(self, target: VectorModel) -> None:
-        """Make the side table, or go on with it. Raises `ShardError` where it is another model's."""
+        """Create the side table, or continue with it. Raises `ShardError` if it belongs to another model."""
         self.refuse_other(target)
         if self._target is None:
             with transaction(self._db):
@@ -91,7 +91,7 @@ class Reembedding:
             self._target = target
 
     def refuse_other(self, target: VectorModel) -> None:
-        """Raises `ShardError` where another model's vectors are half done: they may have cost hours."""
+        """Raises `ShardError` if another model's vectors are half done: they may have cost hours."""
         if self._target not in (None, target):
             raise ShardError(
                 self._partition,
@@ -100,7 +100,7 @@ class Reembedding:
             )
 
     def abandon(self) -> bool:
-        """Drop what is half done; whether there was anything."""
+        """Drop half-done vectors. Return whether there were any."""
         if self._target is None:
             return False
         with transaction(self._db):
@@ -111,17 +111,17 @@ class Reembedding:
         return True
 
     def rows(self) -> int:
-        """How many vectors the shard has, those of archived memories with them."""
+        """Return the number of rows with a vector, archived memories included."""
         return len(self._seqs(ROWS))
 
     def missing(self) -> Seqs:
-        """The numbers of all that has no vector of the next model yet, ascending."""
+        """Return the numbers of the rows that have no vector of the next model yet, ascending."""
         if self._target is None:
             return self._seqs(ROWS)
         return _without(self._seqs(ROWS), self._seqs("SELECT seq FROM vectors_next"))
 
     def texts(self, seqs: Seqs) -> tuple[Seqs, list[str]]:
-        """Of these, what is still there: numbers and texts."""
+        """Return numbers and texts of those rows that still exist, ascending."""
         self._db.register("wanted", pa.table({"seq": seqs}))
         found = self._db.execute(
             "SELECT seq, text FROM memories WHERE seq IN (SELECT seq FROM wanted) UNION ALL "
@@ -130,7 +130,7 @@ class Reembedding:
         return np.array([seq for seq, _ in found], np.int64), [text for _, text in found]
 
     def put(self, seqs: Seqs, vectors: Vectors) -> None:
-        """Keep vectors, float32[n, d]. What has gone in the meantime, or is in already, is passed over."""
+        """Store vectors, float32[n, d]. Numbers that are gone by now, or have a vector already, are skipped."""
         self._db.register("staged", pa.table({"seq": seqs}))
         wanted = self._seqs(
             f"SELECT seq FROM staged WHERE seq IN ({ROWS}) AND seq NOT IN (SELECT seq FROM vectors_next)"
@@ -140,7 +140,10 @@ class Reembedding:
             self.vectors.add(seqs[rows], np.ascontiguousarray(vectors[rows], np.float32))
 
     def bring_nearer(self, index: SegmentedIndex, most: int) -> int:
-        """Make an index that of the memories in the side table, by at most so many vectors; how many are left."""
+        """Bring an index nearer to the side table: remove other numbers, and add at most `most` missing vectors.
+
+        Return how many are still missing.
+        """
         rows = self._seqs("SELECT seq FROM vectors_next SEMI JOIN memories USING (seq)")
         held = index.seqs()
         index.remove(_without(held, rows))
@@ -153,16 +156,16 @@ class Reembedding:
         return len(missing) - len(part)
 
     def finish(self, wanted: VectorModel, manifest: Path) -> bool:
-        """Adopt the side table if it is whole and `wanted` made it; whether it was.
+        """Adopt the side table if it is complete and of the model `wanted`. Return whether it was adopted.
 
-        A worker that ended while it changed one shard after the other goes on here at its next start.
+        A worker that ended while it changed one shard after the other continues here at its next start.
         """
         return self._target == wanted and self.adopt(manifest)
 
     def adopt(self, manifest: Path) -> bool:
         """Replace the shard's vectors by those of the side table, in the archive too.
 
-        False, and nothing changes, where one is missing.
+        If one is missing, return False and change nothing.
 
         The segments' manifest is removed first, and durably: their numbers fit the new vectors too, so an opening
         could not detect that they hold the old ones. A crash at any point leaves no manifest, or one that fits;
@@ -195,5 +198,5 @@ def _vector_model(name: str | None, dimension: int | None) -> VectorModel | None
 
 
 def _without(seqs: Seqs, others: Seqs) -> Seqs:
-    """Those of `seqs` that are not among the others. Without `assume_unique` it takes a second for 200,000."""
+    """Return those of `seqs` that are not in `others`. Without `assume_unique` it takes a second for 200,000."""
     return np.setdiff1d(seqs, others, assume_unique=True)

@@ -1,7 +1,7 @@
-"""For how long a shard keeps what no memory needs: how memories came to be what they are, and what models answered.
+"""Retention: drops old rows that no memory needs, such as its history, its transitions and models' ratings.
 
-Statements over its catalog. What forgetting needs stays: which near-copies a memory stands for, which summaries hold
-its words, and what was forgotten, each once.
+Statements over a shard's catalog. Rows that forgetting needs stay: the near-copies of a memory, the summaries that
+hold its words, and what was forgotten, each once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tables.database.migrations import transaction
 from tables.database.shard_info import AgedTable, InfoTable, whole_from
 from tables.memories.catalog.watermarks import DAY_MS
 
-#: That a memory is in a summary is known for as long as the summary is there, or one that was made of it.
+#: The summary of a memory stays known as long as that summary, or one that was made of it, exists.
 _SUMMARIZED: Final = """
     DELETE FROM history
     WHERE event = 'summarized' AND occurred_at < make_timestamp_ms($before)
@@ -36,7 +36,7 @@ _DROPS: Final[dict[AgedTable, tuple[str, ...]]] = {
     ),
     "ratings": ("DELETE FROM ratings WHERE rated_at < make_timestamp_ms($before)",),
 }
-#: A link is shown with both its ends, and what is neither a memory nor archived is gone for good.
+#: Links are shown with both ends, and an end that is neither a memory nor archived is gone for good.
 _LINKS: Final = """
     DELETE FROM links
     USING (
@@ -67,7 +67,7 @@ class Retention:
         self._db = db
 
     def newest(self) -> tuple[int, int]:
-        """When a memory was accessed, and when a model was asked, for the last time (epoch ms); 0 where none was."""
+        """Return when a memory was last accessed and when a model last rated one (epoch ms); 0 if none was."""
         (row,) = self._db.execute(
             "SELECT coalesce((SELECT max(epoch_ms(last_accessed)) FROM memories), 0), "
             "coalesce((SELECT max(epoch_ms(rated_at)) FROM ratings), 0)"
@@ -75,9 +75,9 @@ class Retention:
         return int(row[0]), int(row[1])
 
     def drop(self, now: int, wall: int, settings: RetentionSettings) -> dict[str, int]:
-        """What is too old as of `now` (epoch ms, the lifecycle's), or `wall` (the wall clock's); rows by table.
+        """Drop rows that are too old as of `now` (epoch ms, lifecycle's clock) or `wall` (wall clock).
 
-        A table is a transaction: a crash in between leaves the rest for the next time.
+        Return the dropped rows by table. A table is a transaction: after a crash, the next call drops the rest.
         """
         dropped: dict[str, int] = {}
         kept: tuple[tuple[AgedTable, float | None, int], ...] = (
@@ -93,7 +93,7 @@ class Retention:
         return {table: rows for table, rows in dropped.items() if rows}
 
     def _dropped_before(self, table: AgedTable, before: int) -> int:
-        """With a note from which moment on the table is whole: shards are compared from there on."""
+        """Drop old rows, and record from when on the table is complete: comparisons of shards start there."""
         with transaction(self._db):
             dropped = sum(self._dropped(sql, before=before) for sql in _DROPS[table])
             if dropped:

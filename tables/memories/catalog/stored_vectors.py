@@ -1,8 +1,8 @@
-"""The vectors of a catalog's memories: a table with the slot of each, and the file that holds them.
+"""Stored vectors: the file of a catalog's vectors, and a table with the slot of each.
 
-The file is on the disk before the transaction that names its slots commits. So every slot that the table names is
-there; slots behind them belong to a batch that was never committed, and are dropped at the next opening. A slot is
-used once: a vector that an older table names is overwritten only to forget it. `tidy` compacts the vectors into a
+Vectors are on the disk before the transaction that names their slots commits. So the file has every slot that the
+table names; slots behind them belong to a batch that was never committed, and are dropped at the next opening. A slot
+is used once: a vector that an older table names is overwritten only to forget it. `tidy` compacts the vectors into a
 file of the next number when a quarter of the slots is unused.
 """
 
@@ -34,12 +34,12 @@ _AT_A_TIME: Final = 10_000
 _WORTH_IT: Final = 1_024
 
 
-#: Places among numbers, int64[n], to their vectors, float32[n, d].
+#: A function from places in a list of numbers, int64[n], to their vectors, float32[n, d].
 ReadVectors = Callable[[npt.NDArray[np.int64]], Vectors]
 
 
 class _Named(NamedTuple):
-    """What the table says of some numbers: where each lies, and the digest of what was put there."""
+    """The table's rows for some numbers: the slot of each, and the digest of its vector when it was written."""
 
     seqs: Seqs
     slots: Slots
@@ -47,9 +47,9 @@ class _Named(NamedTuple):
 
 
 class StoredVectors:
-    """The table `vectors` (seq, slot, digest) and its file; `vectors_next` those of a model in the making.
+    """The table `vectors` (seq, slot, digest) and its file; or `vectors_next`, for a model in the making.
 
-    Its changes belong to the catalog's transactions. Raises `ShardError` where the file is gone, and `DataDirError`.
+    Its changes belong to the catalog's transactions. Raises `ShardError` if the file is gone, and `DataDirError`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class StoredVectors:
         self.table, self._folder, self._partition, self._info = table, folder, partition, info
         self._file: VectorFile | None = None
         self._end = 0
-        #: Keeps the files as they are while they are copied.
+        #: Keeps the files unchanged while they are copied.
         self.hold: Hold | None = None
         self.connect(db)
         try:
@@ -102,7 +102,10 @@ class StoredVectors:
         return VectorFile(self._folder, Head(identity, number, dimension))
 
     def begin(self, dimension: int) -> ShardInfo:
-        """Make the table and its file, of float32[dimension]: part of a transaction. What `shard_info` has to say."""
+        """Create the table and its file, for float32[dimension], within the caller's transaction.
+
+        Return the `shard_info` to write.
+        """
         number = self._next_number()
         self.close()
         self._file = self._made(number, dimension)
@@ -117,7 +120,7 @@ class StoredVectors:
         return max(info.vectors_file or 0, info.next_vectors_file or 0) + 1
 
     def _take_over(self) -> None:
-        """What an older version kept in the catalog comes into the file, all of it or nothing."""
+        """Move vectors that an older version kept in the catalog into the file, all or none."""
         before = f"{self.table}_before"
         held = self._db.execute("SELECT table_name FROM duckdb_tables() WHERE table_name = ?", [before]).fetchall()
         if not held:
@@ -141,7 +144,7 @@ class StoredVectors:
             self._info.write(noted)
 
     def add(self, seqs: Seqs, vectors: Vectors) -> None:
-        """Keep float32[n, d] under these numbers: part of a transaction."""
+        """Store float32[n, d] under these numbers, within the caller's transaction."""
         assert self._file is not None, "`begin` comes first"
         self._file.put(self._end, vectors)
         slots = np.arange(self._end, self._end + len(seqs))
@@ -151,7 +154,7 @@ class StoredVectors:
         self._db.execute(self._parsed[f"INSERT INTO {self.table} SELECT seq, slot, digest FROM staging"])
 
     def of(self, seqs: Seqs) -> Vectors:
-        """float32[n, d] of these numbers, in their order; zeros for what is not there."""
+        """Return float32[n, d] for these numbers, in their order; zeros for a missing vector."""
         assert self._file is not None, "`begin` comes first"
         found = np.zeros((len(seqs), self._file.head.dimension), np.float32)
         named = self._named(seqs)
@@ -159,9 +162,9 @@ class StoredVectors:
         return found
 
     def reader(self, seqs: Seqs) -> ReadVectors:
-        """Gives what `of` gives, of some of these numbers at a time, without asking the table again.
+        """Return a function that gives what `of` gives, for some of these numbers at a time, without a query.
 
-        It is for now: what changes the table or the file comes after it. Raises KeyError where one is not there.
+        Valid until the next write to the table or the file. Raises KeyError if a vector is missing.
         """
         assert self._file is not None, "`begin` comes first"
         named, of_slots = self._named(seqs), self._file.reader()
@@ -178,7 +181,7 @@ class StoredVectors:
         return read
 
     def _whole(self, named: _Named, vectors: Vectors) -> Vectors:
-        """Zeros for what is not as it was put there: such a memory is found by its words."""
+        """Zero the vectors whose digest differs: such a memory is found by its words only."""
         assert self._file is not None
         lost = digests(vectors) != named.digests
         if lost.any():
@@ -204,15 +207,15 @@ class StoredVectors:
         )
 
     def slots_of(self, seqs: Sequence[int]) -> Slots:
-        """Where these numbers' vectors lie, in no order; what has none is left out."""
+        """Return the slots of these numbers, in no order; numbers without a vector are left out."""
         if self._file is None or not seqs:
             return np.empty(0, np.int64)
         return self._named(np.array(seqs, np.int64)).slots
 
     def wipe(self, slots: Slots) -> None:
-        """Nothing of what was there stays: belongs after the commit that deletes their rows.
+        """Overwrite these slots with zeros. Call it after the commit that deletes their rows.
 
-        What cannot be written over is left to `tidy`. While a hold keeps what was there, it is done afterwards.
+        If the disk fails, `tidy` does it later. During a hold it waits until the hold ends.
         """
         if self._file is None or not len(slots):
             return
@@ -224,7 +227,7 @@ class StoredVectors:
             log.warning("shard %d: vectors that were forgotten stay in their file for now: %s", self._partition, exc)
 
     def tidy(self) -> None:
-        """No byte of a vector stays that no row names. Raises `DataDirError`; all is as it was then."""
+        """Erase all vectors that no row names. Raises `DataDirError`; the present file then stays in use."""
         if self._file is None:
             return
         self._file.keep(self._end)
@@ -262,14 +265,14 @@ class StoredVectors:
         old.remove()
 
     def adopt(self, other: StoredVectors) -> ShardInfo:
-        """Be what the other table is, which is no more: part of a transaction. What `shard_info` has to say."""
+        """Replace this table by the other one, within the caller's transaction. Return the `shard_info` to write."""
         assert other._file is not None, "it has vectors of all memories"
         self._db.execute(f"DROP TABLE {self.table}")
         self._db.execute(f"ALTER TABLE {other.table} RENAME TO {self.table}")
         return ShardInfo(vectors_file=other._file.head.number)
 
     def adopted(self, other: StoredVectors) -> None:
-        """Belongs after the commit of `adopt`: the old file goes."""
+        """Replace this file by the other one. Call it after the commit of `adopt`."""
         self._end_hold()
         if self._file is not None:
             self._file.remove()
@@ -277,7 +280,7 @@ class StoredVectors:
         other._file, other._end = None, 0
 
     def abandon(self) -> None:
-        """Belongs after the commit that drops the table."""
+        """Remove the file. Call it after the commit that drops the table."""
         self._end_hold()
         if self._file is not None:
             self._file.remove()
@@ -289,31 +292,31 @@ class StoredVectors:
 
     @property
     def held(self) -> tuple[Path, int] | None:
-        """The file, and so many of its bytes are vectors that the table names or named; None where there is none."""
+        """The file, and its length up to the last slot that the table names or named; None if there is none."""
         if self._file is None:
             return None
         return self._file.path, HEAD_BYTES + 4 * self._end * self._file.head.dimension
 
     @property
     def file_number(self) -> int | None:
-        """That of the file that belongs to the table; None where there is none."""
+        """The number of the table's file; None if there is none."""
         return None if self._file is None else self._file.head.number
 
     def close(self) -> None:
-        """Let go of the file; again does nothing."""
+        """Release the file. A second call does nothing."""
         if self._file is not None:
             self._file.close()
             self._file, self._end = None, 0
 
 
 def _places(seqs: Seqs, among: Seqs) -> npt.NDArray[np.int64]:
-    """Where each number is among others, which are in any order."""
+    """Return the place of each of `seqs` in `among`, which may be in any order."""
     order = np.argsort(among, kind="stable")
     return order[np.searchsorted(among[order], seqs)]
 
 
 def drop_other_files(folder: Path, numbers: Sequence[int | None]) -> None:
-    """Remove the files of vectors that no table has: what a crash left."""
+    """Remove vector files that belong to no table: a crash left them."""
     kept = {path_of(folder, number) for number in numbers if number is not None}
     for path in folder.glob("vectors-*.f32"):
         if path not in kept:

@@ -1,10 +1,10 @@
-"""Up to where the log is in for good: what lies below needs no row in `applied`, whenever it is read again.
+"""Watermarks: offsets of the log below which all events are applied, so that their ids need not be kept.
 
-An event is applied once because its id is noted (`applied`). So that these rows do not grow with the log, an offset
-is noted from time to time up to which all events are in, with the digest of the record before it: a watermark. One
-that is old enough is the low one: its events' rows are dropped, and what is read again below it is passed over by its
-offset. By the digest it is known that it is the same log: a new one behind the old data directory begins at 0, too,
-and its events are others.
+An event is applied once because its id is in `applied`. So that these rows do not grow with the log, a watermark is
+stored from time to time: an offset below which all events are applied, with the digest of the record before it. The
+newest one that is old enough is the low watermark: rows of `applied` below it are dropped, and records below it that
+are read again are skipped by their offset. The digest shows that it is the same log: a new one behind an old data
+directory begins at 0, too, and has other events.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ DAY_MS: Final = 86_400_000
 
 
 class Watermark(NamedTuple):
-    """All events below this offset are in. `digest` is of the record at `offset - 1`."""
+    """All events below this offset are applied. `digest` is of the record at `offset - 1`."""
 
     offset: int
     digest: str
 
 
 class Watermarks:
-    """The table `watermarks` of a catalog, and what it means for `applied`. Moments are epoch ms, wall clock."""
+    """The table `watermarks` of a catalog, and its effect on `applied`. Moments are epoch ms, wall clock."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
         self.connect(db)
@@ -36,24 +36,24 @@ class Watermarks:
         self._db = db
 
     def low(self) -> Watermark | None:
-        """The one below which nothing is noted in `applied`; None where there is none."""
+        """Return the low watermark, below which rows of `applied` are dropped; None if there is none."""
         return self._one("WHERE low")
 
     def newest(self) -> Watermark | None:
         return self._one("ORDER BY log_offset DESC LIMIT 1")
 
     def is_due(self, now: int) -> bool:
-        """Whether the newest one is a day old, or there is none."""
+        """Whether the newest watermark is at least a day old, or there is none."""
         ((young,),) = self._db.execute(
             "SELECT count(*) FROM watermarks WHERE epoch_ms(noted_at) > ?", [now - DAY_MS]
         ).fetchall()
         return not young
 
     def add(self, mark: Watermark, now: int, keep_days: float) -> int:
-        """Note one of the same log as those before it, and drop what lies below the newest that is old enough.
+        """Store a watermark of the same log, and drop the rows below the newest one that is old enough.
 
-        How many rows of `applied` were dropped. Where nothing came meanwhile, it stands beside the one that is as
-        old as its offset.
+        Return how many rows of `applied` were dropped. If the offset has not moved, the oldest watermark of that
+        offset stays, for its age, beside the new one.
         """
         with transaction(self._db):
             self._db.execute(
@@ -76,7 +76,7 @@ class Watermarks:
         return int(dropped)
 
     def begin_anew(self) -> None:
-        """The log is another one: what came of the former one is kept for as long as what comes of this one."""
+        """Start over with another log: the earlier log's event ids are kept as long as the new log's first ones."""
         with transaction(self._db):
             self._db.execute("DELETE FROM watermarks")
             self._db.execute("UPDATE applied SET log_end = 0 WHERE log_end > 0")

@@ -1,4 +1,4 @@
-"""Kafka's record batches (magic 2) as Tansu stores them: their base offset is in their name, not in their bytes."""
+"""Kafka's record batches (magic 2) as Tansu stores them: the base offset is in the name, not in the bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ATTRIBUTES: Final = struct.Struct(">h")
 _LAST_DELTA: Final = struct.Struct(">i")
 _ATTRIBUTES_AT, _LAST_DELTA_AT = 21, 23
 _COMPRESSION, _OTHER = 0b111, ~0b111
-#: Of what is packed closer together. A fetch begins with the batch that holds its offset: it must be a small part of
+#: The size of packed batches. A fetch begins with the batch that holds its offset, so a batch must be a small part of
 #: what a consumer fetches at a time.
 PACKED_BYTES: Final = 64 * 1024
 
@@ -29,13 +29,13 @@ class Record(NamedTuple):
 
 
 def end_of(base: int, batch: bytes) -> int:
-    """The offset behind the last one of a batch."""
+    """Return the offset after the last one of a batch."""
     (delta,) = _LAST_DELTA.unpack_from(batch, _LAST_DELTA_AT)
     return base + int(delta) + 1
 
 
 def is_plain(batch: bytes) -> bool:
-    """It is of no transaction, and its times are the producers'."""
+    """Whether the batch is not part of a transaction, and its timestamps are the producers'."""
     return not _attributes(batch) & _OTHER
 
 
@@ -49,7 +49,7 @@ def records_of(base: int, batch: bytes) -> Iterator[Record]:
 
 
 def packed(records: Iterable[Record], most: int = PACKED_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Batches of these records, each with its base offset; offsets that are left out stay left out."""
+    """Yield batches of these records, each with its base offset; missing offsets stay missing."""
     base, builder = 0, None
     for one in records:
         if builder is not None and not _add(builder, base, one):
@@ -67,7 +67,7 @@ def _builder(most: int) -> DefaultRecordBatchBuilder:
 
 
 def _add(builder: DefaultRecordBatchBuilder, base: int, one: Record) -> bool:
-    """Whether it has found room; the first one always does."""
+    """Add the record. True if it had room; the first one always has."""
     added = builder.append(one.offset - base, one.timestamp, one.key, one.value, one.headers)
     return added is not None
 

@@ -1,4 +1,4 @@
-"""The journal's process, as the process that has started it sees it."""
+"""The journal's process, as its parent sees it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ END_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class JournalProcess:
-    """The store at a loopback port, and how the broker is told of it."""
+    """The store at a loopback port, and the broker's configuration for it."""
 
     path: Path
     port: int
@@ -32,7 +32,7 @@ class JournalProcess:
         return f"s3://{BUCKET}/"
 
     def environment(self, around: Mapping[str, str]) -> dict[str, str]:
-        """The broker's, in which nothing speaks of another store, or of a proxy on the way to this one."""
+        """Return the broker's environment, without another store, and without a proxy on the way to this one."""
         kept = {name: value for name, value in around.items() if not name.upper().startswith("AWS_")}
         return {
             **kept,
@@ -47,7 +47,7 @@ class JournalProcess:
         }
 
     def check(self) -> None:
-        """Raises `JournalError` where it has ended."""
+        """Raise `JournalError` if the process has ended."""
         if (code := self.process.poll()) is not None:
             assert self.process.stdout is not None
             raise _why(self.path, self.process.stdout.read().decode(), code)
@@ -55,14 +55,14 @@ class JournalProcess:
 
 @contextlib.contextmanager
 def journal_process(path: Path, seconds: float) -> Iterator[JournalProcess]:
-    """Run it until the block ends; it dies with this process. Raises `JournalError` where it does not start."""
+    """Run the process until the block ends; it dies with this one. Raises `JournalError` if it does not start."""
     search = os.pathsep.join(filter(None, sys.path))
     process = subprocess.Popen(
         [sys.executable, "-m", "streams.kafka.embedded.journal.process", str(path), str(seconds), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": search},
-        process_group=0,  # a Ctrl-C is for us
+        process_group=0,  # a Ctrl-C must reach only us
     )
     assert process.stdin is not None
     assert process.stdout is not None

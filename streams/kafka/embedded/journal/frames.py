@@ -1,6 +1,6 @@
-"""Records of a file that is only ever appended to: length, checksum, bytes.
+"""Frames of an append-only file: length, checksum, bytes.
 
-What a crash leaves at the end is known by its length or its checksum, and everything before it is whole.
+A crash may leave a partial frame at the end. Its length or checksum shows that, and everything before it is whole.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import BinaryIO, Final
 
 _HEAD: Final = struct.Struct("<II")
 HEAD_BYTES: Final = _HEAD.size
-#: More is no length that was written: a record of Kafka's and its names have 8 MiB and a few.
+#: A greater length was never written: a Kafka record with its names has little more than 8 MiB.
 MOST_BYTES: Final = 256 * 1024 * 1024
 
 
 def framed(*parts: bytes) -> bytes:
-    """The frame of these bytes, one behind the other.
+    """Return one frame of these bytes, concatenated.
 
     >>> len(framed(b"ab", b"c")) - HEAD_BYTES
     3
@@ -29,7 +29,7 @@ def framed(*parts: bytes) -> bytes:
 
 
 def read_frames(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Each frame's body, with the place in the file where it begins, up to the first frame that is not whole."""
+    """Yield each frame's body, after its offset in the file, up to the first frame that is not whole."""
     place = file.tell()
     while len(head := file.read(HEAD_BYTES)) == HEAD_BYTES:
         length, checksum = _HEAD.unpack(head)

@@ -1,4 +1,4 @@
-"""The names of what is in a folder, as the broker is told them: at each fetch, all of a partition's batches."""
+"""Listings of folders for the broker: at each fetch it asks for all of a partition's batches."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from streams.kafka.embedded.journal.objects import Objects
 
 
 class Listings:
-    """A folder's names as XML, kept from one question to the next: a partition's batches only become more."""
+    """A folder's names as XML, cached between requests: a partition only gains batches."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        #: By folder: of which of its changes, how many names, and what they come to.
+        #: By folder: its count of changes, the number of names, and their XML.
         self._kept: dict[str, tuple[int, int, bytes]] = {}
 
     def within(self, prefix: str) -> bytes:
-        """The entries of all keys that begin so, in their order."""
+        """Return the entries of all keys with this prefix, in order."""
         folder = prefix.removesuffix("/")
         if not prefix.endswith("/") or not self._objects.is_lowest(folder):
             return self._entries(self._objects.within(prefix))

@@ -20,19 +20,19 @@ from schemas.times import now_ms
 from streams.kafka.embedded.journal.frames import HEAD_BYTES, framed, read_frames
 from tables.paths import sync_data, synced
 
-#: What it is, the length of its key, and when it came (epoch ms).
+#: Kind (`_PUT`, `_DELETE`), length of the key, and time of the put (epoch ms).
 _HEAD: Final = struct.Struct("<BHQ")
 _PUT, _DELETE = 1, 2
 #: The first bytes of the file. A file without them belongs to another program, and is not cut.
 MAGIC: Final = b"siltstone journal 1\n"
-#: What is put aside is copied in such pieces.
+#: The size of the pieces in which a cut end is copied.
 COPIED_BYTES: Final = 1 << 20
-#: For how long another process may still be ending that has the journal.
+#: How long to wait for another process that has the journal, and may be ending.
 LOCK_SECONDS: Final = 10.0
 
 
 class Place(NamedTuple):
-    """Where a value lies in the file, and when it was put (epoch ms). `tag` is another one after each put."""
+    """Where a value lies in the file, and when it was put (epoch ms). Each put has another `tag`."""
 
     start: int
     length: int
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a journal that is rewritten begins with."""
+    """An object that a rewritten journal begins with."""
 
     key: str
     value: bytes
@@ -49,20 +49,20 @@ class Kept(NamedTuple):
 
 
 class Objects:
-    """What was put and not deleted, by its key; a key is a path with slashes.
+    """Values that were put and not deleted, by key; a key is a path with slashes.
 
-    Values stay in the file. A put is in it when `put` returns, and on the disk after the next `sync`: a kill of any
-    process loses nothing, a power cut what was not synced.
+    Values stay in the file. A put is in it when `put` returns, and on the disk after the next `sync`: a killed
+    process loses nothing, a power cut loses what was not synced.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises `JournalError` where another process has it, or it cannot be read."""
+        """Raises `JournalError` if another process has the file, or it cannot be read."""
         self.path = path
         self._places: dict[str, Place] = {}
         self._folders: dict[str, list[str]] = {}
         self._changes: Counter[str] = Counter()
         self._tag = 0
-        #: How many bytes at the end were not whole, and where they are.
+        #: The number of bytes of a partial frame that were cut off the end, and the file that has them.
         self.cut, self.cut_to = 0, path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class Objects:
 
     @property
     def length(self) -> int:
-        """How long the file is."""
+        """The length of the file in bytes."""
         return self._end
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class Objects:
         return os.pread(self._file, place.length, place.start)
 
     def put(self, key: str, value: bytes) -> Place:
-        """Raises `JournalError` where the file takes no more; then what was put before is in it, and this is not."""
+        """Raises `JournalError` if the file takes no more; then earlier puts are in it, and this one is not."""
         now = now_ms()
         self._append(_frame(_PUT, key, now, value))
         return self._note(key, self._end - len(value), len(value), now)
@@ -113,33 +113,33 @@ class Objects:
             self._forget(key)
 
     def within(self, prefix: str, start: int = 0) -> Iterator[str]:
-        """The keys that begin so, in their order, from the so many-th on."""
+        """Return the keys with this prefix in order, from number `start` on."""
         folder = prefix.removesuffix("/")
         if prefix.endswith("/") and self.is_lowest(folder):
             return islice(self._folders[folder], start, None)
         return islice(sorted(key for key in self._places if key.startswith(prefix)), start, None)
 
     def is_lowest(self, folder: str) -> bool:
-        """There are keys in it, and no folders."""
+        """Whether the folder has keys and no subfolders."""
         return folder in self._folders and not any(one.startswith(f"{folder}/") for one in self._folders)
 
     def changes(self, folder: str) -> int:
-        """How often anything else has come to it than another key behind all others."""
+        """Return how often the folder changed in another way than by a new key behind all others."""
         return self._changes.get(folder, 0)
 
     def sync(self) -> None:
-        """What was put is on the disk. Raises `JournalError` where the disk says otherwise."""
+        """Bring all puts to the disk. Raises `JournalError` if that fails."""
         if self._dirty:
-            self._dirty = False  # first: what is put meanwhile is for the next one
+            self._dirty = False  # first: puts during the sync are left to the next one
             try:
                 sync_data(self._file)
             except OSError as exc:
                 raise refused(self.path, exc) from exc
 
     def rewrite(self, kept: Iterable[Kept]) -> None:
-        """These are all that is kept from now on. Raises `JournalError`, and leaves the file as it was.
+        """Replace the content by `kept`. On failure, raises `JournalError` and leaves the file as it was.
 
-        The new file takes the old one's place when it is whole and on the disk.
+        The new file replaces the old one when it is complete and on the disk.
         """
         draft = self.path.with_suffix(".new")
         try:
@@ -174,7 +174,7 @@ class Objects:
             while written < len(frame):
                 written += os.write(self._file, frame[written:] if written else frame)
         except OSError as exc:
-            if written:  # half a frame at the end: the next one would be behind it
+            if written:  # cut the partial frame: the next one would follow it
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, self._end)
             raise refused(self.path, exc) from exc
@@ -182,7 +182,7 @@ class Objects:
         self._dirty = True
 
     def _replay(self) -> int:
-        """Read the file, cut what is not whole at its end, and say where it ends. Raises OSError, `JournalError`."""
+        """Read the file, cut a partial frame off its end, and return its length. Raises OSError, `JournalError`."""
         os.lseek(self._file, 0, os.SEEK_SET)
         length = os.fstat(self._file).st_size
         end = 0
@@ -248,14 +248,14 @@ def _private(path: Path) -> BinaryIO:
 
 
 def _put_aside(file: int, start: int, path: Path) -> Path:
-    """A file of its own, on the disk, with all that lies from there on. What was put aside before stays."""
+    """Copy everything from `start` on to a new file, on the disk, and return its path. Earlier such files stay."""
     for number in count():
         aside = path.with_suffix(f".cut{number or ''}")
         with contextlib.suppress(FileExistsError):
             copy = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             break
     with os.fdopen(copy, "wb") as written:
-        while part := os.pread(file, COPIED_BYTES, start):  # one call gives 2 GiB at the most
+        while part := os.pread(file, COPIED_BYTES, start):  # one call returns 2 GiB at most
             written.write(part)
             start += len(part)
         written.flush()
@@ -264,14 +264,14 @@ def _put_aside(file: int, start: int, path: Path) -> Path:
 
 
 def refused(path: Path, exc: OSError) -> JournalError:
-    """What the system's refusal comes to."""
+    """Return the `JournalError` for an error of the system."""
     reason = exc.strerror or type(exc).__name__
     full = exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return JournalError(path, reason, "make room, and start again" if full else "mend that, and start again")
 
 
 def _locked(path: Path) -> int:
-    """The file, opened and locked. Who waited may have got that in whose place there is another one: not that.
+    """Open and lock the file; again if another file replaced it while this waited for the lock.
 
     Raises `JournalError`, OSError.
     """
@@ -289,7 +289,7 @@ def _locked(path: Path) -> int:
 
 
 def _lock(file: int, path: Path) -> None:
-    """Raises `JournalError` where another process has it and does not end."""
+    """Lock the file. Raises `JournalError` if another process has it and does not end."""
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:

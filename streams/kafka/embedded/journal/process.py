@@ -1,6 +1,6 @@
 """`python -m streams.kafka.embedded.journal.process FILE SECONDS PARENT`: the store beside the embedded broker.
 
-It says `ready PORT`, or in one line why it ends, on its standard output, and ends with its standard input.
+It prints `ready PORT`, or one line with the reason why it ends, and ends when its standard input ends.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from streams.runtime.children import die_with_parent
 
 log = logging.getLogger(__name__)
 
-#: The journal is rewritten at a start when so much was added, and it is so many times as long as what was kept.
+#: A start rewrites the journal if it has grown by so many bytes, and to so many times its length at the last rewrite.
 GROWN_BYTES: Final = 4 * 1024 * 1024
 GROWN: Final = 2
-#: From this length on it is told that it has grown.
+#: From this length on, growth is logged.
 TOLD_BYTES: Final = 1024 * 1024 * 1024
-#: What it came to then, and when that was.
+#: The object with the length after the last rewrite; its date is that of the rewrite.
 KEPT: Final = "journal/kept"
 DAY_MS: Final = 24 * 3_600_000
 
 
 def opened(path: Path, now: int | None = None) -> Objects:
-    """The journal, ready for another broker at this time (epoch ms). Raises `JournalError`."""
+    """Open the journal for another broker at time `now` (epoch ms). Raises `JournalError`."""
     now = now_ms() if now is None else now
     objects = Objects(path)
     if objects.cut:
@@ -42,7 +42,7 @@ def opened(path: Path, now: int | None = None) -> Objects:
         try:
             objects.rewrite(reduced(objects, now))
             objects.put(KEPT, b"%d" % objects.length)
-        except JournalError as exc:  # it takes room beside the old one, which is as good
+        except JournalError as exc:  # the new file takes room beside the old one, which is as good
             log.warning("%s; it stays as long as it is", exc)
     elif objects.find(KEPT) is None:
         objects.put(KEPT, b"%d" % objects.length)
@@ -52,7 +52,7 @@ def opened(path: Path, now: int | None = None) -> Objects:
 
 
 def _is_due(objects: Objects, now: int) -> bool:
-    """It has grown much, or there may be something too old or replaced in it for a day."""
+    """Whether the journal has grown much, or was last rewritten a day ago: it may hold old or replaced records."""
     last = objects.find(KEPT)
     return _has_grown(objects) or (last is not None and now - last.when > DAY_MS)
 
@@ -64,7 +64,7 @@ def _has_grown(objects: Objects) -> bool:
 
 
 async def serve(path: Path, seconds: float) -> None:
-    """Until standard input ends. Raises `JournalError`."""
+    """Serve until standard input ends. Raises `JournalError`."""
     loop = asyncio.get_running_loop()
     objects = opened(path)
     listings = Listings(objects)
@@ -78,7 +78,7 @@ async def serve(path: Path, seconds: float) -> None:
     say(f"ready {server.sockets[0].getsockname()[1]}")
 
     def ended() -> None:
-        """Nothing comes but its end."""
+        """Standard input is readable: only its end can come."""
         loop.remove_reader(sys.stdin.fileno())
         if not over.done():
             over.set_result(None)
@@ -94,9 +94,9 @@ async def serve(path: Path, seconds: float) -> None:
 
 
 async def _sync(objects: Objects, seconds: float) -> None:
-    """What is put is on the disk within these seconds; half of them are the disk's. Raises `JournalError`.
+    """Bring each put to the disk within `seconds`, half of which the disk may take. Raises `JournalError`.
 
-    While the broker runs, it is only ever appended to: that the next start makes it shorter is said once.
+    While the broker runs, the file only grows: log once that the next start shortens it.
     """
     told = False
     while True:

@@ -1,4 +1,4 @@
-"""What of a broker's objects is kept when it starts again: no more than it takes to go on at the same offsets."""
+"""Reduces a broker's objects at a start to what it needs to go on at the same offsets."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from streams.kafka.embedded.journal.objects import Kept, Objects
 
 _WATERMARK: Final = re.compile(r"(clusters/[^/]+/topics/[^/]+/partitions/\d+/)watermark\.json")
 _BATCH: Final = re.compile(r"(clusters/[^/]+/topics/([^/]+)/partitions/\d+/records/)(\d+)\.batch")
-#: A group's members, which were clients of the broker that has ended. Its offsets have a folder of their own.
+#: A group's members: clients of the broker that has ended. The group's offsets have a folder of their own.
 _MEMBERS: Final = re.compile(r"clusters/[^/]+/groups/consumers/[^/]+\.json")
 _META: Final = re.compile(r"clusters/[^/]+/meta\.json")
-#: Of topics that say nothing of it: Apache Kafka's own. What was read and forgotten does not lie here for ever.
+#: For topics without the setting: Apache Kafka's default. So records that were read and forgotten leave the file.
 RETENTION_MS: Final = 7 * 24 * 3_600_000
 
 
@@ -50,11 +50,11 @@ def _end(objects: Objects, batches: Sequence[str]) -> int:
 
 
 def reduced(objects: Objects, now: int) -> Iterator[Kept]:
-    """All that is to be kept at this time (epoch ms).
+    """Yield everything that is kept at time `now` (epoch ms).
 
-    Of a topic that is compacted, the newest record of each key, but for old tombstones; of the others all that is not
-    too old, in fewer and larger batches. The last batch of a partition stays as it is: by it, Tansu tells the
-    partition's end.
+    A compacted topic keeps the newest record of each key, without old tombstones; other topics keep all records that
+    are not too old, in fewer and larger batches. The last batch of a partition stays as it is: Tansu takes the
+    partition's end from it.
     """
     settings = _settings(objects)
     partitions: dict[tuple[str, str], list[str]] = {}
@@ -84,7 +84,7 @@ def reduced(objects: Objects, now: int) -> Iterator[Kept]:
 
 
 def _too_old(objects: Objects, keys: Sequence[str], before: int, committed: int) -> int:
-    """How many of a partition's batches are older, and were read by all groups that have read any; never the last."""
+    """Return how many batches are older, and were read by all groups that read the partition; never the last."""
     for i, key in enumerate(keys[:-1]):
         if _when(objects, key) >= before or _base(keys[i + 1]) > committed:
             return i
@@ -92,7 +92,7 @@ def _too_old(objects: Objects, keys: Sequence[str], before: int, committed: int)
 
 
 def _committed(objects: Objects, folder: str) -> int:
-    """Up to where all groups that have read any of a partition have read it."""
+    """Return the offset up to which all groups that have read any of a partition have read it."""
     found = _BATCH.fullmatch(f"{folder}{0:020}.batch")
     assert found is not None
     offsets = f"/offsets/{found[2]}/partitions/{folder.split('/')[-3]}.json"
@@ -117,7 +117,7 @@ def _when(objects: Objects, key: str) -> int:
 
 
 def _settings(objects: Objects) -> dict[str, dict[str, str]]:
-    """What the broker was told of each topic when it was created."""
+    """Return the settings with which each topic was created."""
     found: dict[str, dict[str, str]] = {}
     for key in objects:
         if _META.fullmatch(key):
@@ -129,9 +129,9 @@ def _settings(objects: Objects) -> dict[str, dict[str, str]]:
 
 
 def _newest_of_each_key(objects: Objects, folder: str, keys: Sequence[str], before: int) -> Iterator[Kept]:
-    """Of all batches but the last, without tombstones from before that moment (epoch ms).
+    """Yield the newest records of all batches but the last, without tombstones from before `before` (epoch ms).
 
-    Read twice: of a large changelog, only its keys are in memory. One with transactions stays as it is.
+    Reads twice, so that memory holds only the keys of a large changelog. One with transactions stays as it is.
     """
     if not all(is_plain(objects.get(key) or b"") for key in keys):
         yield from (_as_it_is(objects, key) for key in keys[:-1])
@@ -153,7 +153,7 @@ def _records(objects: Objects, keys: Sequence[str]) -> Iterator[Record]:
 
 
 def _closer_together(objects: Objects, folder: str, keys: Sequence[str]) -> Iterator[Kept]:
-    """What is compressed, or of a transaction, stays as it is. What becomes one batch is dated as its newest part."""
+    """Pack small batches into larger ones, dated as their newest part; compressed and transactional ones stay."""
     near: list[Record] = []
     when = bytes_near = 0
     for key in keys:

@@ -1,4 +1,4 @@
-"""What the broker asks of its store, in the dialect of S3: the part of it that Tansu speaks."""
+"""Requests of the broker to its store: the part of S3's dialect that Tansu speaks."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _KEY: Final = re.compile(rb"<Key>([^<]*)</Key>")
 def answered(
     objects: Objects, listings: Listings, method: str, target: str, headers: Mapping[str, str], body: bytes
 ) -> bytes:
-    """The answer to one request. Raises `JournalError` where what is to be kept cannot be."""
+    """Return the response to one request. Raises `JournalError` if an object cannot be stored."""
     if "origin" in headers or headers.get("host", "").rpartition(":")[0] != LOOPBACK:
-        return _answer("403 Forbidden")  # a page in a browser, which may have had its own name lead here
+        return _answer("403 Forbidden")  # a page in a browser, perhaps by DNS rebinding
     path, _, query = target.partition("?")
     key = unquote(path).removeprefix(f"/{BUCKET}").removeprefix("/")
     if method == "PUT" and key:
         return _put(objects, key, headers, body)
     if method in ("GET", "HEAD") and key:
         return _get(objects, key, headers, method == "HEAD")
-    if method == "GET":  # S3 gives a thousand at a time, and the rest when it is asked again; here all come at once
+    if method == "GET":  # S3 returns a thousand keys at a time; here all come at once
         entries = listings.within(parse_qs(query).get("prefix", [""])[0])
         return _xml(b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>" % entries)
     if method == "DELETE" and key:
@@ -90,10 +90,10 @@ def _etag(place: Place) -> str:
 
 
 class Connection(asyncio.Protocol):
-    """One of the broker's connections: requests are answered in their order, each when it is whole.
+    """One of the broker's connections: requests are answered in their order, each when it is complete.
 
-    `failed` is told what keeps the journal from taking more. Then nothing is answered any more: what was not
-    acknowledged never will be.
+    `failed` is called with the error that keeps the journal from taking more. The request that met it gets no
+    response, so what is not in the file is never acknowledged.
     """
 
     def __init__(self, objects: Objects, listings: Listings, failed: Callable[[JournalError], None]) -> None:
