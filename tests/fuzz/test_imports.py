@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import zipfile
 from typing import Any
 
 import orjson
@@ -58,6 +60,29 @@ def test_any_json_is_read_or_refused(values: list[Any], as_array: bool, of: Form
 )
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     check(content, Given(NOW, "ann", None, None))
+
+
+def packed(name: str) -> bytes:
+    """A file as a service delivers it, compressed by gzip or in a ZIP archive."""
+    chat = written([{"messages": [{"role": "user", "content": "I live in Oslo"}]}])
+    if not name:
+        return gzip.compress(chat)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("users.json", b"[]")
+        archive.writestr(name, chat)
+    return content.getvalue()
+
+
+PACKED = [packed(name) for name in ("", "conversations.json", "general/2026-01-01.json")]
+
+
+@given(st.sampled_from(PACKED), st.data())
+def test_any_damage_of_a_packed_file_is_read_or_refused(content: bytes, data: st.DataObject) -> None:
+    damaged = bytearray(content)
+    for _ in range(data.draw(st.integers(0, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    check(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]), Given(NOW, "ann", None, None, speaker="a"))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))

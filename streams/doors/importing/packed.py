@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 import zipfile
 from typing import Final
 
 from streams.doors.importing import slack
+from streams.doors.importing.damage import Archive, unzipped
 from streams.doors.importing.found import NotReadable
 
 #: The file with all chats: of OpenMemory (the one that also names the user), of Claude and ChatGPT, of WhatsApp.
@@ -20,24 +20,21 @@ _HAS_ALL: Final = (
 
 
 def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
-    """The content of the file; for Slack, the archive itself. Raises `NotReadable` for other archives."""
+    """The content of the file; for Slack, the archive itself. Raises `NotReadable` for other and damaged archives."""
     begins = opened.peek(4)[:4]
     if begins[:2] == b"\x1f\x8b":
-        return io.BufferedReader(gzip.GzipFile(fileobj=opened))
+        return unzipped(opened)
     if begins != b"PK\x03\x04":
         return opened
     if not opened.seekable():
         raise NotReadable("it is a ZIP archive, which cannot be read from a pipe: give the file, or unpack it")
-    try:
-        archive = zipfile.ZipFile(opened)
-    except zipfile.BadZipFile as exc:
-        raise NotReadable(f"it is a damaged ZIP archive ({exc}): fetch or export it once more") from exc
+    archive = Archive(opened)
     if slack.is_export(archive):
         return archive
     for pattern in _HAS_ALL:
         for name in archive.namelist():
             if pattern.fullmatch(name.rsplit("/", 1)[-1]):
-                return io.BufferedReader(archive.open(name))  # type: ignore[arg-type]  # it reads as a raw file does
+                return archive.unpacked(name)
     raise NotReadable(
         "it is a ZIP archive, and no export of Claude, ChatGPT, OpenMemory, Slack or WhatsApp: unpack it, and ingest "
         "the file in it that has the chats"

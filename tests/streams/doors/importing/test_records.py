@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import io
 from collections.abc import Sequence
 from dataclasses import replace
@@ -336,6 +337,8 @@ def test_what_is_bad_is_told_with_its_place(content: Any, told: list[str]) -> No
     ("content", "why"),
     [
         (b"PK\x03\x04....", "it is a damaged ZIP archive"),
+        (b"\x1f\x8b", "it is a damaged file compressed by gzip"),
+        (gzip.compress(b'{"role": "user", "content": "hi"}\n')[:-9], "it is a damaged file compressed by gzip"),
         ([{"colour": "red"}], "element 1 has the fields colour, as none of the formats does that are read"),
         (b'{"colour": "red"}\n', "line 1 has the fields colour, as none of the formats"),
         (b"[7]", "element 1 has a JSON int"),
