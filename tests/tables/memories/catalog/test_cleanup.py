@@ -218,7 +218,8 @@ def test_it_is_deprecated_from_the_moment_on_at_which_the_formula_says_so(
     )
     catalog, kept = opened(tmp_path_factory.mktemp("any")), memory(1, importance=importance)
     hold(catalog, kept)
-    (found,) = catalog.cleanup.verdicts(START + 36_500 * DAY_MS, rules, None, 1).candidates
+    # At importance 100 a half-life is 8,000 days at most, and from 100 to 0.5 there are 7.7 of them.
+    (found,) = catalog.cleanup.verdicts(START + 100_000 * DAY_MS, rules, None, 1).candidates
     assert state_of(score_of(kept, found.since + 1000, rules), rules) is State.DEPRECATED
     if importance >= cold:
         assert state_of(score_of(kept, found.since - 1000, rules), rules) is not State.DEPRECATED
