@@ -24,16 +24,10 @@ def _refused(kind: str) -> Iterator[None]:
     """Turn an error of unpacking into `NotReadable`. Errors of the disk pass through."""
     try:
         yield
-    except _DAMAGE as exc:
-        raise _not_readable(kind, exc) from exc
-    except OSError as exc:
-        if exc.errno is not None:
+    except (*_DAMAGE, OSError) as exc:
+        if isinstance(exc, OSError) and exc.errno is not None:  # gzip and bz2 raise it without a number
             raise
-        raise _not_readable(kind, exc) from exc  # of gzip and bz2: errors of the operating system have a number
-
-
-def _not_readable(kind: str, exc: Exception) -> NotReadable:
-    return NotReadable(f"it is a damaged {kind} ({exc}): fetch or export it once more")
+        raise NotReadable(f"it is a damaged {kind} ({exc}): fetch or export it once more") from exc
 
 
 class _Unpacked(io.RawIOBase):
