@@ -167,7 +167,7 @@ def _one_model() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What every start of a worker would do again is done once, or not before somebody needs it."""
+    """Do once, or only when a test needs it, the work that each start of a worker would repeat."""
     with migrated(tmp_path_factory.mktemp("catalog")), late():
         with lasting():  # as long as the process
             obstore.put(MemoryStore(), "begins its threads", b"")

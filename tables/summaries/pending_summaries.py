@@ -44,7 +44,7 @@ class PendingSummaries(RowsByUser[Pending]):
         return sorted(held, key=lambda row: (row.request.date, str(row.request.run_id)))
 
     def keep(self, partition: int, pending: Pending) -> list[Pending]:
-        """Keep a request; return those that were given up for it."""
+        """Keep a request. Return the requests that were dropped to make room for it."""
         self.put(partition, _key(pending.request.user_id, pending.request.run_id), pending)
         given_up = self.of_user(partition, pending.request.user_id)[:-MOST_OF_A_USER]
         for one in given_up:

@@ -378,7 +378,7 @@ class Outbox:
             self._pending[:0] = [*due, *pending]
 
     async def _sent_again(self, sent: _Sent) -> list[_Sent]:
-        """Send a failed record again. Return what is due in its place: the record, unless it is refused for good."""
+        """Send a failed record again. Return its pending send, or nothing if the broker refuses it for good."""
         assert self._producer is not None
         failed = sent.acknowledged.exception() if sent.acknowledged.done() else None
         if failed is None:

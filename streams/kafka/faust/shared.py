@@ -49,7 +49,7 @@ class HotState:
         #: the topic was recreated. So an offset counts only if this worker has committed it.
         self.begun_anew: frozenset[str] = frozenset()
         self.outbox = Outbox()
-        self.outbox.on_not_allowed = partial(self.halt, where="what is due")
+        self.outbox.on_not_allowed = partial(self.halt, where="the due records")
         #: The tables' rows on the disk.
         self.stores = self.outbox.stores = stores
         #: Fetches the rows of newly opened partitions from a source that is nearer than their changelogs, if any.

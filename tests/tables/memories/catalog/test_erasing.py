@@ -37,7 +37,7 @@ ELSEWHERE = {
         "ratings",
         "links",
         "tombstones",
-    },  # what nobody needs
+    },  # rows that are older than they are kept
     "tables/database/shard_info.py": {"shard_info"},
     "tables/memories/catalog/watermarks.py": {"applied", "watermarks"},
     "tables/memories/catalog/reembedding.py": {"vectors_next"},  # what is archived has its vector with it
