@@ -1,4 +1,4 @@
-"""The client for asyncio. Its methods are those of `Memory`, in the same order; a test compares them."""
+"""The client for asyncio. `make client` writes the synchronous one, `memory.py`, from it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ T = TypeVar("T", bound=answers.Answer)
 
 
 class AsyncMemory:
-    """Siltstone's memory, at the address of any of its workers. Tasks of one event loop may share a client.
+    """Siltstone's memory, at the address of any worker. Tasks of an event loop, or threads, may share a client.
 
     `token`: `slt_…`; with the token of a single user, `user_id` may be left out. `timeout`: seconds that one attempt
     may take to connect, to send, and to be answered, in addition to the time that the worker was asked to wait.
-    `transport`: an httpx transport, for proxies and certificates of your own.
+    `transport`: an httpx transport, for your own proxies and certificates.
 
     Writes take `wait`, True or a number of seconds: the call then returns when the effect can be read, and raises
     `NotYetApplied` if that takes too long. Reads take `at_least`, the answer of a write, and wait for that write.
+    With `read_your_writes`, each read for a user waits for this client's writes for that user, without `at_least`.
     Every failure raises a `SiltstoneError`; an error never looks like an answer.
     """
 
@@ -53,7 +54,7 @@ class AsyncMemory:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Its connections; it can be used no more."""
+        """Close the connections. The client cannot be used afterwards."""
         await self._http.aclose()
 
     async def add(
@@ -64,12 +65,12 @@ class AsyncMemory:
         session_id: str,
         wait: Wait = False,
     ) -> answers.AcceptedMessages:
-        """Say one chat message, or up to a thousand, in a session of the user's.
+        """Add one chat message, or up to a thousand, to a session of the user.
 
-        Each is a mapping with `role` (user, assistant, system, tool) and `content` (a text, or parts), and perhaps
-        `message_id`, `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Without a `message_id` it gets one, with
-        a `timestamp` that of what it says: an attempt that is made again says nothing twice. Of several, those that
-        cannot be taken are in the answer's `not_taken`.
+        Each is a mapping with `role` (user, assistant, system, tool) and `content` (a text, or parts), and optionally
+        `message_id`, `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. A message without a `message_id` gets
+        one, derived from its content if it has a `timestamp`, so a retry adds nothing twice. The answer's `not_taken`
+        lists the messages that were refused.
         """
         return await self._answer(calls.add(messages, user_id, session_id, wait))
 
@@ -90,10 +91,10 @@ class AsyncMemory:
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Found:
-        """The user's memories that answer a question, most relevant first, and what was just said.
+        """Find the user's memories and recent exchanges that answer a question, most relevant first.
 
-        Being found counts as an access, unless `touch` is false. `filters`: `["importance:gte:80"]`, or
-        `{"importance": {"gte": 80}}`. `partial`: while the user's partition comes back to its worker, what is there.
+        A hit counts as an access, unless `touch` is false. `filters`: `["importance:gte:80"]`, or
+        `{"importance": {"gte": 80}}`. `partial`: accept an incomplete answer while the user's partition is restored.
         """
         return await self._answer(
             calls.search(
@@ -127,7 +128,7 @@ class AsyncMemory:
     ) -> answers.Context:
         """What an assistant needs before it answers: the session's newest exchanges, notes, memories, one `prompt`.
 
-        Without a `query`, what the user said last is the question.
+        Without a `query`, the user's last message is the query.
         """
         return await self._answer(
             calls.context(
@@ -166,7 +167,7 @@ class AsyncMemory:
         timestamp: Moment | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """The session is over: what is undecided of it is decided on."""
+        """End the session: its exchanges that are still undecided are promoted or dropped."""
         return await self._answer(calls.end_session(session_id, user_id, timestamp, wait))
 
     async def remember(
@@ -189,8 +190,9 @@ class AsyncMemory:
     ) -> answers.Accepted:
         """Keep a text: for good, or with `kind="short_term"` for `ttl_seconds` with its session.
 
-        The memory's id is `memory_id`, or the answer's `event_id`. Without an `importance` (0-100) it gets that of
-        what the text says.
+        With `kind="item"` the text is a value under the key `memory_id`: it replaces the previous value and does not
+        decay. The memory's id is `memory_id`, or else the answer's `event_id`. Without `importance` (0-100), the
+        worker estimates it from the text.
         """
         return await self._answer(
             calls.remember(
@@ -220,7 +222,7 @@ class AsyncMemory:
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.OneMemory:
-        """One memory; that counts as an access, unless `touch` is false. A near-copy's id gives what it went into."""
+        """Get one memory: an access, unless `touch` is false. The id of a near-copy gives its merged memory."""
         return await self._answer(calls.get(memory_id, at_least, user_id=user_id, touch=touch, partial=partial))
 
     async def update(
@@ -232,7 +234,7 @@ class AsyncMemory:
         metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """Another text, or other metadata: merged into what is there, a None removes its key."""
+        """Change the text or the metadata: metadata is merged into the existing one, and None removes a key."""
         fields = None if metadata is None else dict(metadata)
         return await self._answer(calls.update(memory_id, wait, user_id=user_id, text=text, metadata=fields))
 
@@ -241,27 +243,27 @@ class AsyncMemory:
         return await self._answer(calls.forget(memory_id, user_id, wait))
 
     async def forget_user(self, *, user_id: str, wait: Wait = False) -> answers.Accepted:
-        """Forget everything of the user's up to now: memories, archive, daily summaries, windows."""
+        """Forget everything about the user up to now: memories, archive, daily summaries, windows."""
         return await self._answer(calls.forget_user(user_id, wait))
 
     async def forget_source(
         self, source: str, *, user_id: str | None = None, wait: Wait = False
     ) -> answers.ForgottenSource:
-        """Forget what one source had a part in: `tool`, `tool:search`, `token:crawler`, … Of nothing: `NotFound`."""
+        """Forget what one source contributed to: `tool`, `tool:search`, … Raises `NotFound` if there is nothing."""
         return await self._answer(calls.forget_source(source, user_id, wait))
 
     async def history(
         self, memory_id: Id, *, user_id: str | None = None, at_least: AtLeast = None
     ) -> answers.History:
-        """What was done to a memory since it was made."""
+        """All changes of a memory since its creation."""
         return await self._answer(calls.history(memory_id, user_id, at_least))
 
     async def pin(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
-        """From now on the memory does not decay."""
+        """Pin a memory: it no longer decays."""
         return await self._answer(calls.pin(memory_id, user_id, wait, pinned=True))
 
     async def unpin(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
-        """Let it decay again."""
+        """Unpin a memory: it decays again."""
         return await self._answer(calls.pin(memory_id, user_id, wait, pinned=False))
 
     async def link(
@@ -274,7 +276,7 @@ class AsyncMemory:
         weight: float = 1.0,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """Two memories belong together; the same link again gives it another `weight` (0-1)."""
+        """Link two memories. Repeat the call to change the `weight` (0-1)."""
         return await self._answer(calls.link(source_id, target_id, wait, user_id=user_id, kind=kind, weight=weight))
 
     async def unlink(
@@ -290,7 +292,7 @@ class AsyncMemory:
         return await self._answer(calls.unlink(source_id, target_id, wait, user_id=user_id, kind=kind))
 
     async def links(self, memory_id: Id, *, user_id: str | None = None, at_least: AtLeast = None) -> answers.Links:
-        """The memory's links, whichever end it is."""
+        """The memory's links, in both directions."""
         return await self._answer(calls.links(memory_id, user_id, at_least))
 
     async def related(
@@ -302,7 +304,7 @@ class AsyncMemory:
         min_similarity: float = 0.5,
         at_least: AtLeast = None,
     ) -> answers.Related:
-        """Memories that are linked with this one, or resemble it (cosine)."""
+        """Memories that are linked with this one, or similar to it (cosine)."""
         return await self._answer(
             calls.related(memory_id, at_least, user_id=user_id, limit=limit, min_similarity=min_similarity)
         )
@@ -310,7 +312,7 @@ class AsyncMemory:
     async def supersede(
         self, memory_id: Id, *, by: Id, user_id: str | None = None, wait: Wait = False
     ) -> answers.Accepted:
-        """A newer memory replaces this one, which is kept and is in no default result."""
+        """Replace this memory by a newer one. It is kept, but default results leave it out."""
         return await self._answer(calls.supersede(memory_id, by, user_id, wait))
 
     async def summaries(
@@ -336,15 +338,15 @@ class AsyncMemory:
         run_id: Id | None = None,
         wait: Wait = False,
     ) -> answers.RequestedSummary:
-        """Have a day summed up, the user's newest one where none is given."""
+        """Request the summary of a day, by default of the user's newest one."""
         return await self._answer(calls.summarize(user_id, day, run_id, wait))
 
     async def stats(self, *, days: int | None = None, at: Moment | None = None) -> answers.States:
-        """How many memories are in which state, of all users of the worker that is asked; with `days`, day by day."""
+        """Count memories by state, over all users of the contacted worker; with `days`, for each day."""
         return await self._answer(calls.stats(days, at))
 
     async def wait_for(self, at_least: AtLeast, *, seconds: float = calls.WAIT_SECONDS) -> None:
-        """Return when what was written can be read; `Unavailable` where that takes longer. Of one user's writes."""
+        """Wait until one user's writes can be read. Raises `Unavailable` if that takes longer than `seconds`."""
         await self._answer(calls.wait_for(at_least, seconds))
 
     async def list(
@@ -360,9 +362,10 @@ class AsyncMemory:
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Memories:
-        """A page of the user's memories, oldest first: the active ones, unless another state is asked for.
+        """A page of the user's memories, oldest first: the active ones, unless another state is requested.
 
-        The next page is `after=page.next`, until that is None. `filters`: `["importance:gte:80"]`, all of them match.
+        Get the next page with `after=page.next`, until that is None. A memory must match all `filters`:
+        `["importance:gte:80"]`.
         """
         return await self._answer(
             calls.page(
@@ -379,7 +382,10 @@ class AsyncMemory:
         )
 
     async def _answer(self, call: Call[T]) -> T:
-        answer: T = await AsyncRetrying(**self._retries.options(call.again))(self._once, call)
+        async def attempt() -> T:
+            return await self._once(call)
+
+        answer: T = await AsyncRetrying(**self._retries.options(call.again))(attempt)
         return answer
 
     async def _once(self, call: Call[T]) -> T:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -179,16 +178,6 @@ def test_a_503_is_asked_again_and_an_edit_is_not() -> None:
     with Memory(retries=QUICK, transport=transport) as memory, pytest.raises(Unavailable) as raised:
         memory.update("00000000-0000-0000-0000-000000000001", user_id="u", text="x")
     assert (len(seen), raised.value.retry_after, "moving" in str(raised.value)) == (1, 0.0, True)
-
-
-def test_both_clients_have_the_same_methods() -> None:
-    def methods(of: type) -> dict[str, list[str]]:
-        public = {name: one for name, one in inspect.getmembers(of, inspect.isfunction) if name[0] != "_"}
-        return {
-            n.removeprefix("aclose") or "close": list(inspect.signature(one).parameters) for n, one in public.items()
-        }
-
-    assert methods(Memory) == methods(AsyncMemory)
 
 
 async def test_what_the_producer_sends_lies_where_the_worker_looks(worker: Siltstone) -> None:
