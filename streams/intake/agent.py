@@ -38,7 +38,7 @@ from streams.intake.rules.summary_triggers import SummaryWanted
 from streams.kafka.event_log import EventLog
 from streams.kafka.inbox import Inbox
 from streams.runtime.clock import Clock, ingested
-from streams.summaries.agent import request_of
+from streams.summaries.requests import request_of
 from streams.telemetry.activity.message_flow import Flow
 from streams.telemetry.metrics import Metrics
 from streams.telemetry.spans import NoSpans, Spans

@@ -22,7 +22,7 @@ from schemas.events import ForgetUser, LongTermEvent, Remember
 from schemas.exchanges import Message
 from schemas.topics import key_of
 from streams.models.embedding.embedding import Vectors
-from streams.summaries.agent import summary_request
+from streams.summaries.requests import summary_request
 from tables.memories.shard import Shard
 from tests.crash.chatter import Said
 from tests.fuzz.way import DIMENSION, Toy, Way
@@ -68,7 +68,7 @@ class Household(Way):
         texts = [f"I like {word} number {i}." for i in (1, 2)]
         said = [("s", Message(text, Role.USER, text, START, None, None)) for text in texts]
         asked = summary_request(uuid.uuid4(), user, day, "manual", said)
-        agent._extraction = InProcess()
+        agent._drafts._extraction = InProcess()
         record = SimpleNamespace(value=orjson.dumps(asked.model_dump(mode="json")), key=user.encode(), partition=0)
         record.headers, record.topic, record.offset, record.timestamp = (), "summary-requests", 0, START
         done = await agent.handle(0, [record])

@@ -22,7 +22,7 @@ from streams.doors.http.consistency import Consistency, Wait
 from streams.doors.http.refusals import because
 from streams.intake.rules.decision_wording import lasting
 from streams.service import WAIT_SECONDS, MemoryService
-from streams.summaries.agent import summary_request
+from streams.summaries.requests import summary_request
 
 _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 

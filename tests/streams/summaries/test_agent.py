@@ -35,8 +35,8 @@ from streams.kafka.rerouting import Rerouting
 from streams.runtime.backlog_gate import BacklogGate
 from streams.shards.owned import OwnedShards
 from streams.summaries import agent
-from streams.summaries.agent import SummariesAgent, summary_request
-from streams.summaries.requests import decode
+from streams.summaries.agent import SummariesAgent
+from streams.summaries.requests import decode, summary_request
 from streams.summaries.rules import Turn
 from streams.summaries.rules.drafting import Draft, Order, drafted
 from streams.summaries.summariser import Malformed, Unavailable

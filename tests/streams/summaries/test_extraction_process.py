@@ -23,8 +23,8 @@ from schemas.exchanges import Message
 from schemas.settings import MemorySettings
 from streams.intake.rules.exchanges import Limits
 from streams.summaries import extraction_process
-from streams.summaries.agent import summary_request
 from streams.summaries.extraction_process import EXTRACTION_NICE, ExtractionProcess
+from streams.summaries.requests import summary_request
 from streams.summaries.rules.drafting import Order, drafted
 from tests.streams.kafka.clients.troubled import made_in_trouble
 from tests.support.making import START

@@ -1,0 +1,198 @@
+"""Answers summary requests: settles those that need no summary, writes the drafts of the others into day files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+
+from schemas.errors import SummaryFilesError, SummaryNotWritten
+from schemas.settings import SummaryPlan
+from schemas.summary_requests import heading_of, request_in
+from streams.kafka.event_log import EventLog
+from streams.shards.owned import OwnedShards
+from streams.summaries.drafts import Drafts
+from streams.summaries.promotion import promoted
+from streams.summaries.queue import Day, Group, PendingRequest
+from streams.summaries.rules.drafting import Draft
+from streams.summaries.user_locks import UserLocks
+from streams.telemetry.metrics import Metrics
+from tables.memories.shard import Shard
+from tables.summaries.day_files import Already, DayFiles
+from tables.summaries.pending_summaries import Pending, PendingSummaries
+
+log = logging.getLogger(__name__)
+
+
+class Answering:
+    """Answers groups of requests. A request is settled when it is in a file, or kept for another try."""
+
+    def __init__(
+        self,
+        *,
+        plan: SummaryPlan,
+        files: DayFiles,
+        drafts: Drafts,
+        users: UserLocks,
+        pending: PendingSummaries,
+        shards: OwnedShards,
+        event_log: EventLog,
+        metrics: Metrics,
+    ) -> None:
+        self._plan, self._files, self._drafts, self._users = plan, files, drafts, users
+        self._pending, self._shards, self._event_log, self._metrics = pending, shards, event_log, metrics
+
+    async def answer(self, groups: Sequence[Group], generation: int) -> None:
+        """Answer these days, but first other days of their users that failed before.
+
+        Nothing is settled once the assignment has another `generation`: the present owners read the requests again.
+        """
+        async with contextlib.AsyncExitStack() as locks:
+            users = [self._users.of(user_id) for user_id in sorted({group.of.user_id for group in groups})]
+            for user in users:
+                await locks.enter_async_context(user.answering)
+                user.begun = user.forgotten
+            earlier, now = self._with_pending(groups)
+            if not self._drafts.by_model:
+                for several in filter(None, (earlier, now)):
+                    await self._tried(several, generation)
+                return
+            for group in earlier:
+                if not await self._tried([group], generation):
+                    break
+            for group in now:
+                await self._tried([group], generation)
+
+    def _with_pending(self, groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
+        """Return earlier failed days of these users, oldest first, and the groups with their own failed requests."""
+        earlier: dict[Day, list[PendingRequest]] = {}
+        kept: dict[Day, list[PendingRequest]] = {group.of: [] for group in groups}
+        for partition, user_id in dict.fromkeys((group.of.partition, group.of.user_id) for group in groups):
+            for pending in self._pending.of_user(partition, user_id):
+                heading = heading_of(pending.request)
+                day = Day(partition, user_id, heading.day)
+                of_day = kept[day] if day in kept else earlier.setdefault(day, [])
+                of_day.append(PendingRequest(heading, pending.request.model_dump_json().encode(), pending.tries))
+        return (
+            [Group(day, tuple(asked)) for day, asked in earlier.items()],
+            [group.after(kept[group.of]) for group in groups],
+        )
+
+    async def _tried(self, groups: Sequence[Group], generation: int) -> bool:
+        """Try the groups; True if all are settled. Others are kept, and tried again with the user's next request."""
+        settled = True
+        while groups:
+            drafts = await self._drafts.of(await self._wanted(groups, generation))
+            done = await asyncio.gather(*(self._written(group, draft, generation) for group, draft in drafts))
+            settled &= all(outcome is not False for outcome in done)
+            groups = [left for left in done if isinstance(left, Group)]
+        return settled
+
+    async def _wanted(self, groups: Sequence[Group], generation: int) -> list[Group]:
+        """Settle requests that are in a file already, or whose user is forgotten; return the others."""
+        asked = [(group.of, one) for group in groups for one in group.asked]
+        outcomes: dict[PendingRequest, str] = {}
+        there = await asyncio.to_thread(self._runs, groups)
+        for of, one in asked:
+            if one.heading.run_id in there[of]:
+                outcomes[one] = "repeated"
+        for partition in {of.partition for of, _ in asked}:
+            here = [one for of, one in asked if of.partition == partition]
+            headings = [(one.heading.user_id, one.heading.run_id, one.heading.newest) for one in here]
+            gone = await self._shards.call(partition, Shard.forgotten, headings)
+            for one, forgotten in zip(here, gone, strict=True):
+                if forgotten:
+                    outcomes.setdefault(one, "forgotten")
+        for group in groups:
+            for one in group.asked:
+                if one in outcomes:
+                    self._settle(group.of, one, outcomes[one], generation)
+        left = [group.only(one for one in group.asked if one not in outcomes) for group in groups]
+        return [group for group in left if group.asked]
+
+    def _runs(self, groups: Sequence[Group]) -> dict[Day, frozenset[uuid.UUID]]:
+        """The runs in the days' files. An unreadable file counts as empty: it is not written to either."""
+        there = {}
+        for group in groups:
+            try:
+                there[group.of] = frozenset(self._files.runs(group.of.user_id, group.of.day))
+            except SummaryFilesError as exc:
+                log.warning("%s", exc)
+                there[group.of] = frozenset()
+        return there
+
+    async def _written(self, group: Group, draft: Draft | None, generation: int) -> bool | Group:
+        """Write the draft; True if the group is settled, False if it is kept for another try.
+
+        If another process has answered some of the requests meanwhile, the others need a summary of their own: they
+        are returned.
+        """
+        user = self._users.of(group.of.user_id)
+        async with user.writing:
+            if user.forgotten != user.begun:  # a forget command came meanwhile: the text may hold forgotten words
+                outcome: str | frozenset[uuid.UUID] = "forgotten"
+            else:
+                outcome = await self._outcome(group, draft)
+            if isinstance(outcome, str):
+                self._settle_all(group, draft, outcome, generation)
+                return outcome != "failed"
+        for one in group.asked:
+            if one.heading.run_id in outcome:
+                self._settle(group.of, one, "repeated", generation)
+        return group.only(one for one in group.asked if one.heading.run_id not in outcome)
+
+    def _settle_all(self, group: Group, draft: Draft | None, outcome: str, generation: int) -> None:
+        if draft is not None and outcome.startswith("written"):
+            self._metrics.summaries_left_out.inc(draft.left_out)
+        first, *others = group.asked
+        self._settle(group.of, first, outcome, generation)
+        for one in others:
+            self._settle(group.of, one, "coalesced" if outcome.startswith("written") else outcome, generation)
+
+    async def _outcome(self, group: Group, draft: Draft | None) -> str | frozenset[uuid.UUID]:
+        """Write the summary and return the outcome, or the file's runs if it already has one of the requests."""
+        if draft is None:
+            return "failed"
+        if not draft.text:
+            return "empty"
+        if self._plan.promote:  # first: if writing fails, promoting the same items again has no effect
+            for event in promoted(group, draft):
+                await self._event_log.send(event)
+        of, (first, *others) = group.of, [one.heading.run_id for one in group.asked]
+        try:
+            place = await asyncio.to_thread(
+                self._files.append,
+                of.user_id,
+                of.day,
+                first,
+                draft.text,
+                datetime.now(self._plan.timezone),
+                others=others,
+            )
+        except SummaryNotWritten as exc:
+            log.error("%s", exc)
+            return "failed"
+        if isinstance(place, Already):
+            return place.runs
+        if place.instead_of is None:
+            return "written"
+        wanted = place.instead_of
+        log.warning("a summary is in %s: %s cannot be written to (%s)", place.path, wanted.path, wanted.reason)
+        return "written_elsewhere"
+
+    def _settle(self, of: Day, one: PendingRequest, outcome: str, generation: int) -> None:
+        if generation != self._pending.generation:  # the request is read again, and found if it is in its file
+            one.leave()
+            return
+        self._metrics.summaries.labels(outcome).inc()
+        if len(one.batches) > 1:  # delivered again while it waited
+            self._metrics.summaries.labels("repeated").inc(len(one.batches) - 1)
+        if outcome == "failed":
+            for given_up in self._pending.keep(of.partition, Pending(request_in(one.raw), one.tries + 1)):
+                log.error("a summary of %s is given up: too many of its user wait", given_up.request.date)
+        else:
+            self._pending.drop(of.partition, of.user_id, one.heading.run_id)
+        one.answered()
