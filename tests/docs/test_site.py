@@ -69,7 +69,7 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
     with (tmp_path / "docs" / "run.md").open("a", encoding="utf-8") as page:
-        page.write("\n[nowhere](mend.md#no-such-heading)\n")
+        page.write("\n[nowhere](troubleshooting.md#no-such-heading)\n")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict"],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""docs/operations.md as it stands: a disk is lost, and the memories are back."""
+"""docs/backup.md as it stands: a disk is lost, and the memories are back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.workers import SILTSTONE, asked, worker_process
 
 pytestmark = pytest.mark.slow
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "backup.md").read_text(encoding="utf-8")
 KEY = "The spare key lies under the blue stone"
 
 
