@@ -64,7 +64,8 @@ from streams.doors.cli.process import COLLECT_AFTER
 from streams.kafka.commit.outbox import Outbox
 from streams.kafka.event_log import EventLog
 from streams.models.embedding.embedding import Embedding, Model
-from streams.recall.search import Query, Recall
+from streams.recall.query import Query
+from streams.recall.search import Recall
 from streams.recall.windows import SaidLately
 from streams.runtime.clock import EventClock
 from streams.shards.models import Models

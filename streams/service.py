@@ -38,7 +38,9 @@ from streams.memory.analytics import AnalyticsJob
 from streams.memory.cleanup import CleanupJob
 from streams.memory.read_your_writes import ReadYourWrites
 from streams.memory.reembedding import Reembedder
-from streams.recall.search import Hits, Query, Recall, prompt_text
+from streams.recall.prompt import prompt_text
+from streams.recall.query import Hits, Query
+from streams.recall.search import Recall
 from streams.recall.windows import ShownWindow
 from streams.runtime.clock import Clock
 from streams.shards.owned import OwnedShards

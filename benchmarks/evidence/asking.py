@@ -29,7 +29,7 @@ from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.doors.cli.ingest import producing
 from streams.kafka.clients.broker import embedded_broker
-from streams.recall.search import Query
+from streams.recall.query import Query
 
 #: More than any user of the sets has: the rank of the evidence is wanted, however low.
 ALL_OF_THEM: Final = 100_000

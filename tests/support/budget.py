@@ -32,7 +32,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from streams.app import Siltstone
 from streams.kafka.commit.outbox import Producer
 from streams.recall.filtering import MOST_CONDITIONS, Condition, Filter
-from streams.recall.search import Query
+from streams.recall.query import Query
 from tables.memories.shard import Shard
 from tables.vectors.index import Vectors
 from tests.fuzz.way import DIMENSION as TOY_DIMENSION

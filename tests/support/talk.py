@@ -24,7 +24,7 @@ from streams.app import Siltstone
 from streams.doors.application import build
 from streams.kafka.commit.outbox import Producer
 from streams.models.embedding.embedding import Model, Vectors
-from streams.recall.search import Query
+from streams.recall.query import Query
 from streams.worker.health import WorkerHealth
 from tables.search.tokens import tokens
 from tests.fuzz.way import Log, Record

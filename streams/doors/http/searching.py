@@ -13,7 +13,7 @@ from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from streams.doors.http.consistency import AtLeast, Consistency
 from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, said
 from streams.recall.filtering import Filter
-from streams.recall.search import Query
+from streams.recall.query import Query
 from streams.service import MemoryService
 
 

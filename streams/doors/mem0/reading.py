@@ -21,7 +21,7 @@ from streams.doors.mem0.filters import Asked, asked
 from streams.doors.mem0.owners import Owners
 from streams.doors.mem0.wire import Body, Reader, WireRoute
 from streams.recall.filtering import Condition, Filter
-from streams.recall.search import Query as Question
+from streams.recall.query import Query as Question
 from streams.service import MemoryService
 from tables.memories.catalog.catalog import Done, Holdings
 from tables.memories.shard import Shard

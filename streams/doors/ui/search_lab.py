@@ -14,7 +14,7 @@ from streams.doors.ui.pages import Pages
 from streams.doors.ui.people import People, newest_users, people_of
 from streams.doors.ui.viewer import Looking
 from streams.doors.ui.workers import Workers
-from streams.recall import search as recall
+from streams.recall.query import Query as Question
 from streams.service import MemoryService
 
 #: The hits considered, and those shown in each column.
@@ -35,7 +35,7 @@ def search_routes(service: MemoryService, workers: Workers, pages: Pages) -> API
     async def answered(user_id: str, session_id: str, text: str, among: Among) -> dict[str, Any]:
         """The user's memories, ranked in three ways. `context` uses the defaults of an assistant's request."""
         states = wanted_states(include_all=among == "all", include_cold=among == "cold")
-        query = recall.Query(user_id, text, CONSIDERED, states, explain=True, replaced=among == "all", touch=False)
+        query = Question(user_id, text, CONSIDERED, states, explain=True, replaced=among == "all", touch=False)
         found = await service.search(query)
         context = await service.context(user_id, session_id, text, None, touch=False)
         return {

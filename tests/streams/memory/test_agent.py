@@ -22,7 +22,7 @@ from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
 from streams.kafka.commit.ledger import Ledger
 from streams.models.embedding.embedding import Vectors
-from streams.recall.search import Query
+from streams.recall.query import Query
 from tables.memories.catalog.catalog import Catalog, Changes
 from tables.memories.shard import Shard
 from tests.fuzz.way import Log, Record, Toy

@@ -13,7 +13,8 @@ from schemas.events import Archive, Edit, Forget, ForgetUser, LongTermEvent, Rem
 from schemas.memories import SearchHit, State
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.models.embedding.calibration import COSINE
-from streams.recall.search import PreparedQuery, Query, archived_answers
+from streams.recall.answers import archived_answers
+from streams.recall.query import PreparedQuery, Query
 from tables.memories.shard import Shard
 from tables.search import terms
 from tables.search.archived_rows import ArchivedRows

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from schemas.memories import SearchHit, State
-from streams.recall.search import DATA_FOLLOWS, MEMORIES_BEGIN, MEMORIES_END, prompt_text
+from streams.recall.prompt import DATA_FOLLOWS, MEMORIES_BEGIN, MEMORIES_END, prompt_text
 
 
 def hit(text: str) -> SearchHit:

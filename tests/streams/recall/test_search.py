@@ -16,9 +16,10 @@ from schemas.memories import SHOWN_FROM, Memory, SearchHit, State, shown_score
 from schemas.settings import LifecycleSettings, LongTermSettings
 from schemas.times import iso
 from streams.models.embedding.calibration import COSINE
+from streams.recall.answers import answers
 from streams.recall.filtering import Filter
+from streams.recall.query import PreparedQuery, Query
 from streams.recall.ranking import LexicalIndex, carry, fuse, top
-from streams.recall.search import PreparedQuery, Query, answers
 from tables.memories.shard import Shard
 from tables.runs import Places
 from tests.support.making import START, axis, promotion

@@ -1,0 +1,175 @@
+"""The answers to a prepared query: candidates are ranked and filtered, and become hits. On the shard's thread."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.lifecycle import in_states, scores_of, state_of
+from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, shown_score
+from schemas.times import iso
+from streams.recall.query import Hits, PreparedQuery
+from streams.recall.ranking import bm25, carry, fuse, top
+from streams.recall.windows import as_memory
+from streams.runtime.cancellation import cancellable
+from tables.memories.items import KIND as ITEM
+from tables.memories.items import is_expired
+from tables.memories.shard import Shard
+from tables.search.candidates import Candidates
+from tables.vectors.index import Vectors
+
+Rows = npt.NDArray[np.int64]
+
+
+def answers(shard: Shard, asked: PreparedQuery) -> Hits:
+    """Return the user's memories and exchanges that answer, best first. Runs on the shard's thread.
+
+    It checks again which exchanges are not memories: an exchange that became a memory while the question was embedded
+    is found as that memory, and one that was forgotten meanwhile is not returned.
+    """
+    user_id = asked.query.user_id
+    held = shard.held(user_id)
+    candidates = shard.candidates(held)
+    dense = np.stack([shard.cosines(user_id, vector, candidates) for vector in asked.vectors])
+    if asked.said_vectors is None:
+        return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
+    said = shard.without_memory(user_id, asked.said)
+    left = {row.id for row in said}
+    vectors = asked.said_vectors[[row.id in left for row in asked.said]]
+    dense = np.concatenate([dense, asked.vectors @ vectors.T], axis=1)
+
+    def shown(rows: Rows) -> list[Memory]:
+        memories = iter(shard.shown(held.places[rows[rows < len(held)]]))
+        return [next(memories) if row < len(held) else as_memory(said[row - len(held)], user_id) for row in rows]
+
+    return _once(_ranked(asked, shard.with_said(held, candidates, said), dense, shown, len(said)))
+
+
+def _once(hits: Hits) -> Hits:
+    """Drop the exchanges whose memory is among the hits, compared by message ids.
+
+    If an exchange was still open when it was read, its id differs from the id of the memory that it became.
+    """
+    kept = {(hit.session_id, one) for hit in hits if hit.state != SHORT_TERM for one in hit.message_ids}
+    return Hits(
+        (
+            hit
+            for hit in hits
+            if hit.state != SHORT_TERM or kept.isdisjoint((hit.session_id, one) for one in hit.message_ids)
+        ),
+        hits.elsewhere,
+    )
+
+
+def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
+    """Return the user's archived memories that answer, best first. Runs on the shard's thread.
+
+    It reads the archive as it is now: a memory that was forgotten while the question was embedded is not returned.
+    """
+    held = shard.archive_held(asked.query.user_id)
+    if not len(held):
+        return []
+    stored = shard.archive_vectors(held)
+    dense = np.stack([stored @ vector for vector in asked.vectors])
+    return _ranked(asked, held.candidates, dense, lambda rows: shard.archive_shown(held, rows))
+
+
+def _ranked(
+    asked: PreparedQuery,
+    candidates: Candidates,
+    dense: Vectors,
+    shown: Callable[[Rows], list[Memory]],
+    said: int = 0,
+) -> Hits:
+    """Rank the candidates; `dense` is float32[parts, n]. `shown` reads the hits and the memories that filters test.
+
+    The last `said` candidates are exchanges of windows: they have no memory state.
+    """
+    memories = len(candidates) - said
+    query, lifecycle = asked.query, asked.lifecycle
+    lexical = np.stack([bm25(candidates.terms, part) for part in asked.parts])
+    relevance = carry(fuse(dense, lexical, asked.scale).max(axis=0), candidates.previous)
+    scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
+    asked_for = in_states(scores, query.states, lifecycle)
+    asked_for[memories:] = query.short_term
+    allowed = asked_for & (relevance >= query.min_relevance)
+    if not query.replaced:
+        allowed &= candidates.current
+    if query.filters:
+        rows = np.flatnonzero(allowed)
+        allowed[rows] = [
+            all(one.matches(memory) for one in query.filters) and not is_expired(memory, asked.now)
+            for memory in cancellable(shown(rows))
+        ]
+    best = top(relevance, allowed, query.top_k)
+    cosine, words = dense.max(axis=0), lexical.max(axis=0)
+    hits = []
+    for row, memory in zip(best.tolist(), shown(best), strict=True):
+        # Without filters, an expired item is first noticed here; the shard removes it within a minute.
+        if memory.kind == ITEM and is_expired(memory, asked.now):
+            continue
+        why = None
+        if query.explain:
+            why = {
+                "cosine": round(float(cosine[row]), 4),
+                "cosine_rank": _rank_of(cosine, allowed, row),
+                "bm25": round(float(words[row]), 4),
+                "bm25_rank": _rank_of(words, allowed, row),
+            }
+        score = float(scores[row]) if row < memories else memory.importance
+        state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
+        hits.append(_hit(memory, float(relevance[row]), score, state, why))
+    if len(query.states) == len(State):
+        return Hits(hits)
+    better = ~asked_for & (relevance >= max(query.min_relevance, SHOWN_FROM))
+    better[memories:] = False
+    if len(best):
+        better &= relevance > relevance[best[0]]
+    if not query.replaced:
+        better &= candidates.current
+    return Hits(hits, _by_state(asked, relevance, scores, better, shown))
+
+
+def _by_state(
+    asked: PreparedQuery,
+    relevance: npt.NDArray[np.float32],
+    scores: npt.NDArray[np.float64],
+    better: npt.NDArray[np.bool_],
+    shown: Callable[[Rows], list[Memory]],
+) -> Mapping[State, int]:
+    """Count by state the `better` rows that match the filters, among the `top_k` most relevant of them."""
+    query = asked.query
+    rows = top(relevance, better, query.top_k)
+    if query.filters and len(rows):
+        kept = [all(one.matches(memory) for one in query.filters) for memory in cancellable(shown(rows))]
+        rows = rows[kept]
+    return Counter(state_of(score, asked.lifecycle) for score in scores[rows].tolist())
+
+
+def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:
+    """The rank of a row among the allowed rows; 1 is the best."""
+    return 1 + int(np.count_nonzero(scores[allowed] > scores[row]))
+
+
+def _hit(memory: Memory, relevance: float, score: float, state: ShownState, why: dict[str, Any] | None) -> SearchHit:
+    return SearchHit(
+        id=memory.id,
+        memory=memory.text,
+        relevance=round(relevance, 4),
+        score=shown_score(score),
+        state=state,
+        importance=memory.importance,
+        kind=memory.kind,
+        created_at=iso(memory.created_at),
+        session_id=memory.session_id,
+        agent_id=memory.agent_id,
+        message_ids=list(memory.message_ids),
+        metadata=memory.meta,
+        superseded_by=memory.superseded_by,
+        summarized_by=memory.summarized_by,
+        explain=why,
+    )

@@ -1,0 +1,45 @@
+"""What a question is compared with: the exchanges of windows that may answer it. Runs on the shard's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.exchanges import Exchange
+from schemas.memories import Memory
+from streams.recall.query import Query
+from streams.recall.ranking import questions
+from streams.recall.windows import as_memory, matching_rows, repeats, worth_embedding
+from tables.memories.shard import Shard
+from tables.search.window_rows import SaidRow, SaidRows
+
+
+def candidates_of(
+    shard: Shard, query: Query, said: Sequence[tuple[str, Exchange]], made: SaidRows
+) -> tuple[frozenset[str] | None, list[SaidRow]]:
+    """Return the speakers of all candidates, None if there are no candidates, and the candidates from windows.
+
+    Runs on the shard's thread: words are counted there, and the shard knows which exchanges are memories.
+    """
+    user_id, beside = query.user_id, query.beside
+    rows = [
+        row
+        for row in _rows_of(user_id, said, made)
+        if not repeats(row.exchange, query.text)
+        and (beside is None or not beside.shows(row.session_id, row.message_ids))
+    ]
+    rows = matching_rows(shard.without_memory(user_id, rows), user_id, query.filters)
+    rows = worth_embedding(rows, questions(query.text))
+    speakers = shard.speakers_of(user_id)
+    names = {name for row in rows for name in row.exchange.speakers()}
+    return (speakers or frozenset()) | names if rows else speakers, rows
+
+
+def no_memories_of(shard: Shard, user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[Memory]:
+    """The exchanges that became no memory, in their order. Runs on the shard's thread."""
+    return [as_memory(row, user_id) for row in shard.without_memory(user_id, _rows_of(user_id, said, made))]
+
+
+def _rows_of(user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[SaidRow]:
+    """The rows of the exchanges in which a user or an assistant says something that is not blank."""
+    rows = [made.row(user_id, session_id, exchange) for session_id, exchange in said if exchange.spoken]
+    return [row for row in rows if row.text.strip()]
