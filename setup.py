@@ -14,6 +14,7 @@ from setuptools import setup
 #: Their values (structs, protocols that others inherit from) stay Python: decision.py, session_changes.py. So does
 #: what reads texts for the estimator: compiled, it summed up evidence to other numbers.
 COMPILED = [
+    "streams/intake/rules/advance.py",
     "streams/intake/rules/exchanges.py",
     "streams/intake/rules/excluded_sources.py",
     "streams/language/phrases.py",

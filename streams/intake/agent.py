@@ -31,8 +31,9 @@ from streams.forgetting.forgetters import Named
 from streams.intake.clock_skew import ClockSkew
 from streams.intake.idle_tracker import IdleTracker
 from streams.intake.ratings import Key, Ratings
+from streams.intake.rules.advance import SessionInput
 from streams.intake.rules.decision import Decision
-from streams.intake.rules.session import SessionInput, SessionRules
+from streams.intake.rules.session import SessionRules
 from streams.intake.rules.session_changes import SessionChanges
 from streams.intake.rules.summary_triggers import SummaryWanted
 from streams.kafka.event_log import EventLog

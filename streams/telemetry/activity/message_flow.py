@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from schemas.events import LongTermEvent, Parts, Promotion, Remember
 from schemas.exchanges import Exchange, Message, render
 from schemas.times import now_ms
-from streams.intake.rules.session import SessionInput
+from streams.intake.rules.advance import SessionInput
 from streams.intake.rules.session_changes import SessionChanges
 
 #: How long steps are recorded after a look.

@@ -23,8 +23,9 @@ from schemas.topics import Topics, route_of
 from streams.forgetting.forgetters import Forgetters, Forgetting, Named
 from streams.intake.agent import ShortTermAgent, session_record
 from streams.intake.clock_skew import MOST_PRODUCERS, ClockSkew
+from streams.intake.rules.advance import KNOWN_EXCHANGES
 from streams.intake.rules.promotion import Promoter
-from streams.intake.rules.session import KNOWN_EXCHANGES, SessionRules
+from streams.intake.rules.session import SessionRules
 from streams.kafka.commit.outbox import Outbox
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.event_log import EventLog

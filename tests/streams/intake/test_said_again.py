@@ -73,7 +73,7 @@ class SaidAgain(RuleBasedStateMachine):
     @initialize(known=st.sampled_from([2, 450]))
     def begin(self, known: int) -> None:
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("streams.intake.rules.session.KNOWN_EXCHANGES", known)
+        self.patch.setattr("streams.intake.rules.advance.KNOWN_EXCHANGES", known)
         self.once, self.again = Told(), Told()
         self.sent = list[bytes]()
         self.at = 0

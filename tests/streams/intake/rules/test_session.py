@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
 from schemas.exchanges import Emptied, Exchange, Message
 from schemas.settings import MemorySettings, ScoringSettings
+from streams.intake.rules.advance import SessionInput
 from streams.intake.rules.decision import Decision
 from streams.intake.rules.promotion import Promoter
-from streams.intake.rules.session import SessionInput, SessionRules
+from streams.intake.rules.session import SessionRules
 from tables.windows.sessions import Session
 from tables.windows.short_term import ShortTermStore
 from tests.support.examples import examples
@@ -286,7 +287,7 @@ def test_a_session_that_is_said_again_changes_nothing() -> None:
 
 def test_what_left_long_ago_is_known_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the rest its ids are known, and none of them is kept for ever."""
-    monkeypatch.setattr("streams.intake.rules.session.KNOWN_EXCHANGES", 4)
+    monkeypatch.setattr("streams.intake.rules.advance.KNOWN_EXCHANGES", 4)
     window = Window(capacity=2).hear(*talk(12))
     assert sorted(window.emptied) == [5, 6, 7, 8]
     assert window.session.horizon == START + 4 * 20_000 + 5_000

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
 from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings, Settings, SummaryPlan
+from streams.intake.rules.advance import Advance
 from streams.intake.rules.promotion import Promoter
-from streams.intake.rules.session import SessionRules, _Advance
+from streams.intake.rules.session import SessionRules
 from streams.intake.rules.summary_trigger_watch import TriggerWatch
 from streams.intake.rules.summary_triggers import SummaryWanted, Triggers
 from tables.windows.sessions import Session
@@ -65,7 +66,7 @@ def test_a_batch_leaves_nothing_to_the_garbage_collector(monkeypatch: pytest.Mon
     gc.disable()
     try:
         talk.hear(*said(0, 30))
-        assert [one for one in gc.get_objects() if isinstance(one, (_Advance, TriggerWatch))] == []
+        assert [one for one in gc.get_objects() if isinstance(one, (Advance, TriggerWatch))] == []
     finally:
         gc.enable()
 
