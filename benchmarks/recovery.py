@@ -35,13 +35,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.intake import FIRST_AT, SMALL_TALK
 from schemas.conversations import Role
 from schemas.exchanges import Exchange, Message
+from schemas.sessions import Session
 from schemas.settings import AnalyticsSettings, HttpSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.doors.cli import running
 from streams.doors.cli.process import configure_logging, run
 from streams.kafka.clients.broker import client_options, embedded_broker, ensure_topics
 from streams.kafka.faust.recovery import KeptTable
-from tables.windows.sessions import Session, encode_session, session_key
+from tables.windows.sessions import encode_session, session_key
 from tables.windows.short_term import EXCHANGE_KEY, encode_exchange
 
 EXCHANGES_A_SESSION: Final = 50

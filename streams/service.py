@@ -25,6 +25,7 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, Memory, SearchHit, State
 from schemas.places import Place
 from schemas.rights import Right, not_allowed
+from schemas.sessions import Session
 from schemas.settings import Settings
 from schemas.sources import any_covered, sources_in
 from schemas.times import day_of, now_ms
@@ -56,7 +57,6 @@ from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
 from tables.windows.session_notes import Note
-from tables.windows.sessions import Session
 from tables.windows.short_term import ShortTermStore, unexpired
 
 P = ParamSpec("P")

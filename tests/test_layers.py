@@ -10,6 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("schemas", "tables", "streams")
+#: Rules that lie beside what asks them.
+RULES = ("streams.recall.ranking", "streams.language.estimator", "streams.language.phrases")
+MOST_LINES = 400
+#: Files that are longer, with the lines that they may have. Of the errors, all are in one file: it draws their tree.
+LONGER = {
+    "schemas/errors.py": 430,
+}
 #: The modules of `streams` that belong to no room.
 BESIDE = ("app", "service")
 #: What workers and replays are put together from.
@@ -68,6 +75,22 @@ def test_no_folders_import_each_other_in_a_circle() -> None:
         for name in free:
             del imported[name]
     assert sorted(imported) == []
+
+
+def test_rules_import_no_store() -> None:
+    """They are functions of values: what search makes of a text is a value, a table is none."""
+    rules = {name: others for name, others in imports().items() if ".rules." in name or name in RULES}
+    assert len(rules) > 20
+    stores = {other for others in rules.values() for other in others if other.startswith("tables.")}
+    assert stores <= {"tables.search.terms", "tables.search.tokens"}
+
+
+def test_a_file_has_no_more_lines_than_a_reader_keeps_in_mind() -> None:
+    """Those that have more are named, and each may only get shorter."""
+    sources = [*modules(), *(ROOT / "client").rglob("*.py")]
+    lines = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").count("\n") for path in sources}
+    assert {name for name, count in lines.items() if count > MOST_LINES} == LONGER.keys()
+    assert [name for name, most in LONGER.items() if lines[name] > most] == []
 
 
 def test_two_modules_lie_beside_the_rooms() -> None:

@@ -24,6 +24,7 @@ from schemas.exchanges import Exchange, Message, render
 from schemas.ids import event_id
 from schemas.plain_messages import plain_message
 from schemas.record_values import conversation_record, json_object
+from schemas.sessions import Session
 from schemas.settings import MemorySettings
 from schemas.times import now_ms
 from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER, Headers
@@ -43,7 +44,6 @@ from streams.summaries.requests import request_of
 from streams.telemetry.activity.message_flow import Flow
 from streams.telemetry.metrics import Metrics
 from streams.telemetry.spans import NoSpans, Spans
-from tables.windows.sessions import Session
 from tables.windows.short_term import ShortTermStore
 
 log = logging.getLogger(__name__)

@@ -21,10 +21,11 @@ from typing import Final, NamedTuple
 import orjson
 
 from schemas.conversations import Silence
+from schemas.sessions import Session
 from schemas.settings import MemorySettings
 from schemas.times import LATEST_MS
 from streams.intake.wakeups import Wakeups
-from tables.windows.sessions import Session, session_key
+from tables.windows.sessions import session_key
 
 #: A key begins with this many bytes of the partition's number; the session's key follows.
 _PARTITION_BYTES: Final = 4

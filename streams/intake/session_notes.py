@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 from schemas.events import Forget, ForgetUser, LongTermEvent, Remember
 from schemas.ids import event_id
+from schemas.sessions import Session
 from schemas.settings import MemorySettings
 from schemas.sources import SOURCES
 from streams.kafka.event_log import EventLog
@@ -21,7 +22,7 @@ from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.memories.shard import Shard
 from tables.windows.session_notes import Note
-from tables.windows.sessions import Session, session_key
+from tables.windows.sessions import session_key
 from tables.windows.short_term import ShortTermStore
 
 

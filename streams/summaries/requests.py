@@ -16,10 +16,10 @@ from schemas.events import SummaryRequest
 from schemas.exchanges import Message
 from schemas.ids import SILTSTONE
 from schemas.record_values import invalid, json_object
+from schemas.sessions import Session
 from schemas.summary_requests import Heading, Reason, heading_of, plain_heading
 from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.intake.rules.summary_triggers import SummaryWanted
-from tables.windows.sessions import Session
 
 #: Limit for all texts of a request, in characters; on a longer day, each message is cut to an equal share.
 REQUEST_CHARS = 1_000_000

@@ -15,13 +15,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from schemas.exchanges import Emptied, Exchange, Message
+from schemas.sessions import Session
 from schemas.times import day_of
 from tables.windows.compact_json import encode_row
 from tables.windows.kept_rows import KeptRows
 from tables.windows.resident import Derived, Resident
 from tables.windows.rows import Rows
 from tables.windows.session_notes import Notes
-from tables.windows.sessions import Session, Sessions, session_key
+from tables.windows.sessions import Sessions, session_key
 
 
 def _session_of(exchange_key: bytes) -> bytes:

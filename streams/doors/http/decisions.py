@@ -10,11 +10,11 @@ from fastapi import HTTPException
 from pydantic import BaseModel, Field
 
 from schemas.exchanges import render
+from schemas.sessions import Session
 from schemas.times import iso
 from streams.intake.rules.decision_wording import lasting
 from streams.intake.rules.explaining import Explanation, Status
 from streams.service import MemoryService
-from tables.windows.sessions import Session
 
 
 class ShownParts(BaseModel):

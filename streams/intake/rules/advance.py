@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from schemas.conversations import Role, SessionEnded, Silence
 from schemas.exchanges import Emptied, Exchange, Message
+from schemas.sessions import Session
 from schemas.settings import MemorySettings
 from streams.intake.rules.decision import Decision, RatingNeeded
 from streams.intake.rules.exchanges import Limits, answered, cut, silence_closes
@@ -24,7 +25,6 @@ from streams.intake.rules.promotion import Promoter
 from streams.intake.rules.session_changes import SessionChanges
 from streams.intake.rules.summary_trigger_watch import TriggerWatch
 from streams.intake.rules.summary_triggers import Triggers
-from tables.windows.sessions import Session
 
 #: The number of exchanges that have left a session's window and whose message ids are still known.
 KNOWN_EXCHANGES: Final = 450

@@ -16,11 +16,11 @@ from enum import StrEnum
 from schemas.conversations import Role
 from schemas.events import Parts
 from schemas.exchanges import Exchange
+from schemas.sessions import Session
 from schemas.settings import MemorySettings
 from streams.intake.rules.decision import Decision, Estimator, RatingNeeded
 from streams.intake.rules.decision_wording import Wording, lasting
 from streams.intake.rules.excluded_sources import promoter_of
-from tables.windows.sessions import Session
 
 #: The reason in the parts of an exchange whose rating decides and is not known yet.
 VALUE_WANTED = "value_wanted"

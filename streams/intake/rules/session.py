@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from schemas.exchanges import Emptied, Exchange
+from schemas.sessions import Session
 from streams.intake.rules.advance import Advance, Rules, SessionInput
 from streams.intake.rules.session_changes import SessionChanges
-from tables.windows.sessions import Session
 
 
 class SessionRules(Rules):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from schemas.exchanges import Emptied, Exchange
+from schemas.sessions import Session
 from streams.intake.rules.decision import Decision
 from streams.intake.rules.summary_triggers import SummaryWanted
-from tables.windows.sessions import Session
 
 
 class SessionChanges(msgspec.Struct, gc=False):

@@ -24,6 +24,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
+from schemas.sessions import Session
 from schemas.settings import MemorySettings, Settings
 from schemas.topics import Topics
 from streams.intake.agent import ShortTermAgent, session_record
@@ -40,7 +41,6 @@ from streams.kafka.rerouting import Rerouting
 from streams.language.estimator import estimate
 from streams.runtime.clock import EventClock
 from streams.telemetry.metrics import Metrics, labelled
-from tables.windows.sessions import Session
 from tables.windows.short_term import ShortTermStore
 from tests.streams.intake.long_log import PARTITIONS, batches, long_log
 from tests.support.making import START

@@ -9,10 +9,10 @@ import pytest
 
 from schemas.conversations import Role
 from schemas.exchanges import Message
+from schemas.sessions import Session
 from schemas.settings import MemorySettings
 from schemas.times import LATEST_MS
 from streams.intake.idle_tracker import IdleTracker
-from tables.windows.sessions import Session
 from tests.support.making import START
 
 MEMORY = MemorySettings()

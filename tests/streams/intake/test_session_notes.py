@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import ShardNotHere
 from schemas.events import LONG_TERM_EVENT, Forget, ForgetUser, LongTermEvent, Remember
+from schemas.sessions import Session
 from schemas.settings import LifecycleSettings, LongTermSettings, MemorySettings
 from schemas.topics import Topics
 from streams.intake.session_notes import SessionNotes, promoted
@@ -26,7 +27,6 @@ from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics, labelled
 from tables.memories.shard import Shard
 from tables.windows.session_notes import Note, encode_note, note_key
-from tables.windows.sessions import Session
 from tables.windows.short_term import ShortTermStore
 from tests.support.examples import examples
 from tests.support.making import START

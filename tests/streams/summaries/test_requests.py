@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from schemas.conversations import Role
 from schemas.exchanges import Message
+from schemas.sessions import Session
 from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.intake.rules.summary_triggers import SummaryWanted
 from streams.summaries.requests import REQUEST_CHARS, request_of, summary_request
 from tables.summaries.pending_summaries import Pending, PendingSummaries
-from tables.windows.sessions import Session
 from tests.support.examples import examples
 from tests.support.making import START
 

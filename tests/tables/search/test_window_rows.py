@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.events import Parts
+from schemas.sessions import Session
 from streams.intake.agent import promotion
 from streams.intake.rules.decision import Decision
 from tables.search.candidates import Candidates
 from tables.search.search_rows import Sessions, session_number
 from tables.search.terms import Terms, counted
 from tables.search.window_rows import SaidRow, SaidRows, with_said
-from tables.windows.sessions import Session
 from tests.support.making import START, spoken
 
 

@@ -7,8 +7,9 @@ from itertools import islice
 import pytest
 from hypothesis import given
 
+from schemas.sessions import Session
 from tables.windows.resident import Resident
-from tables.windows.sessions import Session, Sessions, encode_session, session_key
+from tables.windows.sessions import Sessions, encode_session, session_key
 from tests.support.examples import examples
 from tests.tables.windows.counted import Counted
 from tests.tables.windows.steps import PARTITIONS, STEPS, USERS, Step, each_step

@@ -14,10 +14,11 @@ from pydantic import ValidationError
 from schemas.conversations import Role
 from schemas.events import LONG_TERM_EVENT, Parts
 from schemas.exchanges import Exchange, Message
+from schemas.sessions import Session
 from streams.intake.agent import promotion
 from streams.intake.rules.decision import Decision
 from tables.windows.rows import Change
-from tables.windows.sessions import Session, decode_session, encode_session, session_key
+from tables.windows.sessions import decode_session, encode_session, session_key
 from tables.windows.short_term import EXCHANGE_KEY, ShortTermStore, decode_exchange, encode_exchange, unexpired
 from tests.support.making import START, message, spoken
 

@@ -6,6 +6,7 @@ import pytest
 
 from schemas.conversations import Role
 from schemas.exchanges import Exchange, Message
+from schemas.sessions import Session
 from schemas.settings import MemorySettings, ScoringSettings
 from schemas.sources import SOURCES
 from streams.intake.agent import promotion
@@ -13,7 +14,6 @@ from streams.intake.rules.decision import Decision, RatingNeeded
 from streams.intake.rules.excluded_sources import EXCLUDED, HeedingPromoter, promoter_of
 from streams.intake.rules.explaining import Explainer, Status
 from streams.intake.rules.promotion import Promoter
-from tables.windows.sessions import Session
 from tests.support.making import START
 
 ALL = ScoringSettings(policy="all")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from schemas.conversations import ConversationRecord, Role
 from schemas.exchanges import Exchange
 from schemas.ids import memory_id
+from schemas.sessions import Session
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.intake.rules.decision import Estimator
 from streams.intake.rules.decision_wording import lasting
 from streams.intake.rules.explaining import Explainer, Explanation, Status, Waits
-from tables.windows.sessions import Session
 from tests.streams.intake.rules.test_session import Window, end, talk
 from tests.support.making import START, exchange, message, spoken
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
 from schemas.exchanges import Emptied, Exchange, Message
+from schemas.sessions import Session
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.intake.rules.advance import SessionInput
 from streams.intake.rules.decision import Decision
 from streams.intake.rules.promotion import Promoter
 from streams.intake.rules.session import SessionRules
-from tables.windows.sessions import Session
 from tables.windows.short_term import ShortTermStore
 from tests.support.examples import examples
 from tests.support.making import START, message

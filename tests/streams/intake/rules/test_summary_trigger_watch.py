@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
 from schemas.exchanges import Exchange, Message
+from schemas.sessions import Session
 from schemas.settings import MemorySettings, Settings, SummaryPlan
 from streams.intake.rules.advance import Advance
 from streams.intake.rules.promotion import Promoter
 from streams.intake.rules.session import SessionRules
 from streams.intake.rules.summary_trigger_watch import TriggerWatch
 from streams.intake.rules.summary_triggers import SummaryWanted, Triggers
-from tables.windows.sessions import Session
 from tests.support.making import START, message
 
 DAY = 86_400
