@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streams.app import Siltstone
-from streams.kafka.commit.outbox import Producer
+from streams.kafka.commit.sends import Producer
 from streams.telemetry.recorded import RecordedSpans
 from streams.telemetry.spans import NoSpans, Spans
 from tests.fuzz.way import Record

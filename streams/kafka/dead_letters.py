@@ -10,7 +10,8 @@ from schemas.errors import BadRecord
 from schemas.record_values import REASON_CHARS
 from schemas.times import iso, now_ms
 from schemas.topic_specs import MAX_VALUE_BYTES
-from streams.kafka.commit.outbox import Outbox, RefusedRecord
+from streams.kafka.commit.outbox import Outbox
+from streams.kafka.commit.sends import RefusedRecord
 from streams.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Headers
 from streams.app import Siltstone
 from streams.intake import agent as short_term
-from streams.kafka.commit.outbox import Producer
+from streams.kafka.commit.sends import Producer
 from streams.memory import agent as long_term
 from streams.models.embedding.embedding import Model, Vectors
 from tables.memories.shard import Shard

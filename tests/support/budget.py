@@ -30,7 +30,7 @@ from schemas.events import Promotion
 from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from streams.app import Siltstone
-from streams.kafka.commit.outbox import Producer
+from streams.kafka.commit.sends import Producer
 from streams.recall.filtering import MOST_CONDITIONS, Condition, Filter
 from streams.recall.query import Query
 from tables.memories.shard import Shard

@@ -22,7 +22,7 @@ from schemas.settings import Settings
 from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.doors.application import build
-from streams.kafka.commit.outbox import Producer
+from streams.kafka.commit.sends import Producer
 from streams.models.embedding.embedding import Model, Vectors
 from streams.recall.query import Query
 from streams.worker.health import WorkerHealth

@@ -17,7 +17,7 @@ from schemas.topics import Headers
 from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.doors.cli.ingest import producing
-from streams.kafka.commit.outbox import Producer
+from streams.kafka.commit.sends import Producer
 from streams.telemetry.metrics import labelled
 from tests.support.making import line
 from tests.support.waiting import CLIENT_SECONDS, until

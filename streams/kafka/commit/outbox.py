@@ -19,38 +19,20 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from aiokafka.errors import (
-    InvalidTimestampError,
-    KafkaError,
-    MessageSizeTooLargeError,
-    PolicyViolationError,
-    RecordListTooLargeError,
-    UnsupportedForMessageFormatError,
-)
+from aiokafka.errors import KafkaError
 
 from schemas.errors import DataDirError
-from schemas.topics import Headers
 from streams.kafka.clients.broker import NOT_ALLOWED
 from streams.kafka.commit.marks import END, Progress
 from streams.kafka.commit.positions import Positions
+from streams.kafka.commit.sends import REFUSED_FOR_GOOD, Sends, Sent, passed_over
 from tables.windows.rows import Change
 from tables.windows.window_stores import Begun, WindowStores
 
 log = logging.getLogger(__name__)
-
-
-#: A broker's errors for a record that it will never accept, however often it is sent.
-REFUSED_FOR_GOOD: Final = (
-    InvalidTimestampError,
-    MessageSizeTooLargeError,
-    PolicyViolationError,
-    RecordListTooLargeError,
-    UnsupportedForMessageFormatError,
-)
 
 
 class StateStore(Protocol):
@@ -78,39 +60,6 @@ class StateStore(Protocol):
         """Set rows back to their state at the last `drain`; no changes remain."""
 
 
-class Producer(Protocol):
-    """The part of `aiokafka.AIOKafkaProducer` that the outbox uses. The futures' results have an `offset`."""
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int | None,
-        timestamp_ms: int | None = None,
-        *,
-        headers: Headers,
-    ) -> asyncio.Future[Any]: ...
-
-    def create_batch(self) -> Any: ...
-
-    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]: ...
-
-
-#: Topic, value, key, partition, timestamp (epoch ms), headers.
-_Arguments = tuple[str, bytes | None, bytes | None, int | None, int | None, Headers]
-
-
-class RefusedRecord(NamedTuple):
-    """A record, or a table's row, that the broker refuses for good, and the broker's error."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    error: KafkaError
-
-
 class _Table(NamedTuple):
     changelog: str
     store: StateStore
@@ -118,46 +67,23 @@ class _Table(NamedTuple):
     progress: Progress | None
 
 
-class _Sent(NamedTuple):
-    arguments: _Arguments
-    acknowledged: asyncio.Future[Any]
-
-
-class Outbox:
+class Outbox(Sends):
     """Sends for the agents, and is flushed before each commit.
 
-    `when_refused` gets each record that the broker refuses for good, and may post another in its place; without
-    `when_refused` the record stays due. `on_not_allowed` is called if a right is missing: sending again is useless
-    until an operator grants it.
+    `on_not_allowed` is called if a right is missing: sending again is useless until an operator grants it.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.when_refused: Callable[[RefusedRecord], None] | None = None
+        super().__init__()
         self.on_not_allowed: Callable[[KafkaError], None] | None = None
         #: The tables' rows on the disk, and the callback for a failed write to it.
         self.stores: WindowStores | None = None
         self.on_disk_failure: Callable[[DataDirError], None] | None = None
         self._monotonic = monotonic
         self._flushing_since: float | None = None
-        self._flushing_to = ""
         #: Why the last attempt failed, with the topic; empty if it did not.
         self.failure = ""
-        self._producer: Producer | None = None
-        self._posted: deque[_Arguments] = deque()
-        self._pending: list[_Sent] = []
         self._tables: list[_Table] = []
-        self._lock: asyncio.Lock | None = None
-        self._delivery: asyncio.Lock | None = None
-
-    def connect(self, producer: Producer) -> None:
-        """Use this started producer."""
-        if producer is not self._producer:
-            self._producer, self._lock, self._delivery = producer, asyncio.Lock(), asyncio.Lock()
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a producer to send with."""
-        return self._producer is not None
 
     def add_table(
         self,
@@ -187,7 +113,7 @@ class Outbox:
                     batch.append(key=END, value=None, timestamp=None)
                     batch.close()
                     future = await self._producer.send_batch(batch, changelog, partition=partition)
-                    future.add_done_callback(_passed_over)  # the first failure is raised below
+                    future.add_done_callback(passed_over)  # the first failure is raised below
                     sent[changelog, partition] = future
             offsets = {}
             for (changelog, partition), future in sent.items():
@@ -198,67 +124,6 @@ class Outbox:
                     if changelog == table.changelog:
                         table.positions.marked(partition, offset)
             return offsets
-
-    def post(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        timestamp: int | None = None,
-        headers: Headers = (),
-    ) -> None:
-        """Queue a record, sent before any change that tables hold now is written; at `timestamp` (epoch ms), or now.
-
-        Post the records that follow from a change in the same step as the change: with an await in between, the
-        change could be written and the worker could die before they are sent.
-        """
-        self._posted.append((topic, value, key, partition, timestamp, headers))
-
-    async def deliver(self) -> None:
-        """Send the posted records, in their order."""
-        assert self._producer is not None, "the producer has not started"
-        assert self._delivery is not None
-        async with self._delivery:
-            while self._posted:
-                arguments = self._posted[0]  # queued until it is sent: a concurrent flush must not miss it
-                topic, value, key, partition, timestamp, headers = arguments
-                self._flushing_to = topic
-                try:
-                    acknowledged = await self._producer.send(topic, value, key, partition, timestamp, headers=headers)
-                except REFUSED_FOR_GOOD as exc:
-                    self._refuse(arguments, exc)
-                else:
-                    self._pending.append(_Sent(arguments, acknowledged))
-                self._posted.popleft()
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-    ) -> asyncio.Future[Any]:
-        """Send now; the offset of the record that caused this one is not committed before the acknowledgement."""
-        assert self._producer is not None, "the producer has not started"
-        acknowledged = await self._producer.send(topic, value, key, partition, headers=headers)
-        self._pending.append(_Sent((topic, value, key, partition, None, headers), acknowledged))
-        return acknowledged
-
-    async def produce(
-        self, topic: str, value: bytes | None, *, key: bytes, headers: Headers = ()
-    ) -> asyncio.Future[Any]:
-        """Send for a caller that awaits the acknowledgement and handles a refusal: no commit waits for it."""
-        assert self._producer is not None, "the producer has not started"
-        return await self._producer.send(topic, value, key, None, headers=headers)
-
-    def abandon(self) -> None:
-        """Stop tracking unacknowledged sends; they are sent again after a restart."""
-        for sent in self._pending:
-            sent.acknowledged.add_done_callback(_passed_over)
 
     def waits(self) -> float:
         """Return for how many seconds the current attempt has waited for the broker; 0 if there is none."""
@@ -288,7 +153,7 @@ class Outbox:
                 self._flushing_since = None
 
     async def _flush(self) -> bool:
-        sent: list[_Sent] = []
+        sent: list[Sent] = []
         begun = {} if self.stores is None else self.stores.begin()
         taken = [(table, table.store.drain()) for table in self._tables]
         read = [(table, table.progress, table.progress.due()) for table in self._tables if table.progress is not None]
@@ -298,11 +163,7 @@ class Outbox:
         try:
             await self.deliver()
             sent, self._pending = self._pending, []
-            for record in sent:
-                self._flushing_to = record.arguments[0]
-                if not record.acknowledged.done():  # most are done, and a shield is not free
-                    await asyncio.shield(record.acknowledged)
-                record.acknowledged.result()
+            await self._acknowledged(sent)
             for table, changes in taken:
                 await self._write(table, [change for change in changes if change.value is not None])
             for table, changes in reversed(taken):
@@ -358,50 +219,6 @@ class Outbox:
             for table in self._tables
         }
 
-    async def _send_again(self) -> None:
-        """Send failed records once more; the next attempt waits for them.
-
-        A record may have been refused for good because of another record in its batch: it is sent alone, and only if
-        that is refused, too, it is the cause.
-        """
-        pending, self._pending = deque(self._pending), []
-        due: list[_Sent] = []
-        try:
-            while pending:
-                again = await self._sent_again(pending[0])
-                pending.popleft()
-                due += again
-        except Exception as exc:
-            topic = pending[0].arguments[0]
-            log.error("%s: a record could not be sent again (%s: %s)", topic, type(exc).__name__, exc)
-        finally:
-            self._pending[:0] = [*due, *pending]
-
-    async def _sent_again(self, sent: _Sent) -> list[_Sent]:
-        """Send a failed record again. Return its pending send, or nothing if the broker refuses it for good."""
-        assert self._producer is not None
-        failed = sent.acknowledged.exception() if sent.acknowledged.done() else None
-        if failed is None:
-            return [sent]
-        topic, value, key, partition, timestamp, headers = sent.arguments
-        for_good = isinstance(failed, REFUSED_FOR_GOOD) and self.when_refused is not None
-        try:
-            again = await self._producer.send(topic, value, key, partition, timestamp, headers=headers)
-            if for_good:
-                await asyncio.shield(again)
-        except REFUSED_FOR_GOOD as exc:
-            if not for_good:
-                raise
-            self._refuse(sent.arguments, exc)
-            return []
-        return [_Sent(sent.arguments, again)]
-
-    def _refuse(self, arguments: _Arguments, error: KafkaError) -> None:
-        topic, value, key, _, _, headers = arguments
-        if self.when_refused is None:
-            raise error
-        self.when_refused(RefusedRecord(topic, key, value, headers, error))
-
     async def _write(self, table: _Table, changes: Sequence[Change]) -> None:
         """Write one record for each key, packed into batches: a tenth of the cost of sending them one by one."""
         assert self._producer is not None
@@ -440,9 +257,3 @@ class Outbox:
             return
         (row,) = rows
         self._refuse((table.changelog, row.value, row.key, row.partition, None, ()), error)
-
-
-def _passed_over(acknowledged: asyncio.Future[Any]) -> None:
-    """Mark its exception as retrieved: asyncio would log each one, hundreds of lines for one cause."""
-    if not acknowledged.cancelled():
-        acknowledged.exception()

@@ -15,7 +15,7 @@ from schemas.settings import Settings
 from streams.kafka.clients.broker import client_options
 from streams.kafka.clients.log_reader import ends
 from streams.kafka.commit.marks import MARK
-from streams.kafka.commit.outbox import Producer
+from streams.kafka.commit.sends import Producer
 from tests.streams.kafka.worker import changelog_of, feed, on_one_partition, running
 from tests.support.committed import committed
 from tests.support.waiting import until

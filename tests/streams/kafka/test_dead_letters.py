@@ -14,7 +14,8 @@ from schemas.errors import BadRecord
 from schemas.record_values import MAX_FIELDS, json_object
 from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.intake import agent as short_term
-from streams.kafka.commit.outbox import Outbox, RefusedRecord
+from streams.kafka.commit.outbox import Outbox
+from streams.kafka.commit.sends import RefusedRecord
 from streams.kafka.dead_letters import LEAST_VALUE_BYTES, DeadLetters
 from streams.memory import agent as long_term
 from streams.telemetry.metrics import Metrics, labelled
