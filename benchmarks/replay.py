@@ -48,9 +48,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.worker import kafka_at
 from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
 from schemas.topics import key_of
-from streams.doors.cli.ingest import producing
 from streams.doors.cli.process import configure_logging, run
 from streams.intake.rules import scoring
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_topics
 from streams.language.estimator import estimated_rating
 from streams.models.embedding.embedders import load_embedder

@@ -27,7 +27,7 @@ from schemas.settings import (
 )
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import embedded_broker
 from streams.recall.query import Query
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from schemas.settings import Settings
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import ensure_topics
 from tests.support.making import line
 from tests.support.ports import free_port

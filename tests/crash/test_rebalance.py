@@ -16,7 +16,7 @@ import pytest
 
 from schemas.settings import Settings
 from schemas.topics import partition_of
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import ensure_topics
 from tests.support.making import line
 from tests.support.ports import free_port

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from schemas.settings import Settings
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import client_options, ensure_topics
 from streams.kafka.clients.log_reader import ends, records_between
 from streams.kafka.commit.marks import MARK

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from schemas.settings import Settings
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import ensure_topics
 from tests.crash.lives import living, of_its_own, stop, until_idle
 from tests.support.committed import all_committed

@@ -15,7 +15,7 @@ from streams.app import Siltstone
 from streams.doctor.access import check_access
 from streams.doctor.finding import Outcome
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from tests.kafka.cluster import Cluster, Node, cluster
 from tests.kafka.source import Distribution, Source
 from tests.support.api import api

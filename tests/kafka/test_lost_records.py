@@ -12,7 +12,7 @@ from schemas.settings import Settings
 from schemas.topics import Topics, partition_of
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import client_options, ensure_topics
 from streams.kafka.clients.log_reader import end_of
 from streams.telemetry.metrics import labelled

@@ -15,7 +15,7 @@ import pytest
 from schemas.rights import Operation, Right, group_right
 from schemas.settings import KafkaSettings, Settings
 from schemas.times import now_ms
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from tests.kafka.acls import grant, revoke
 from tests.kafka.secured import PASSWORD, USER, Secured
 from tests.kafka.test_rights import create, fresh, rights_of

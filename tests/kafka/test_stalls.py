@@ -14,7 +14,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from schemas.settings import KafkaSettings, Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import client_options
 from streams.telemetry.metrics import labelled
 from tests.kafka.cluster import Cluster

@@ -17,7 +17,8 @@ from schemas.settings import KafkaSettings, Settings
 from schemas.times import now_ms
 from schemas.topics import Topics
 from streams.doors.cli import running
-from streams.doors.cli.ingest import Done, _ingest
+from streams.doors.cli.ingest import _ingest
+from streams.doors.cli.ingested import Done
 from streams.doors.importing.found import Given
 from streams.kafka.clients.broker import client_options, ensure_topics
 from streams.kafka.clients.log_reader import end_of

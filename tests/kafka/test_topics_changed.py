@@ -7,7 +7,7 @@ from aiokafka.admin import NewPartitions
 
 from schemas.settings import Settings
 from schemas.topics import Topics
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import admin_client, ensure_topics
 from tests.crash.lives import idle, living, stop
 from tests.support.making import line as record

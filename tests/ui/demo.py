@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from schemas.settings import Settings
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from tests.support.making import line
 from tests.support.workers import SILTSTONE
 

@@ -11,8 +11,8 @@ import pytest
 
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.doors.cli.ingest import producing
 from streams.doors.ui.session import COOKIE, form_token
+from streams.kafka.bulk import producing
 from streams.kafka.clients.newest_records import newest_records, record_at
 from streams.telemetry.metrics import labelled
 from tests.support.making import line

@@ -15,7 +15,7 @@ from schemas.errors import EmbeddingUnavailable, SettingsError, ShardError
 from schemas.settings import EmbeddingSettings, LifecycleSettings, Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.models.embedding.embedding import QUESTION_SECONDS
 from streams.runtime.backoff import Backoff
 from streams.service import WAIT_SECONDS

@@ -14,8 +14,8 @@ from schemas.topics import Topics, key_of
 from streams.app import Siltstone
 from streams.doors.cli import cli
 from streams.doors.cli.forget import _until
-from streams.doors.cli.ingest import producing
 from streams.forgetting.kafka_remains import RecordSpan, Remains, remains_of
+from streams.kafka.bulk import producing
 from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone

@@ -22,7 +22,7 @@ from schemas.settings import CheckpointsSettings, Settings
 from schemas.times import now_ms
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.runtime.timers import Timer, Timers
 from tests.support.api import api
 from tests.support.groups import LONG_MISSED

@@ -16,7 +16,7 @@ from schemas.ids import memory_id
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.doors.cli import cli, running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from tests.support.making import START, line
 from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import CLIENT_SECONDS, until

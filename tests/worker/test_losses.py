@@ -6,7 +6,7 @@ import pytest
 
 from schemas.settings import Settings
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.telemetry.metrics import labelled
 from tests.support.making import line
 from tests.support.waiting import until

@@ -13,7 +13,7 @@ import pytest
 from schemas.memories import Memory
 from schemas.times import now_ms
 from streams.app import Siltstone
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.memory.retention import watermark_at
 from tables.analysts.statistics import DAY_MS
 from tables.memories.shard import Shard

@@ -17,8 +17,8 @@ from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from schemas.topics import REROUTED_HEADER, Topics, partition_of
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
 from streams.kafka.broker_link import LOOK_SECONDS
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import client_options, ensure_topics
 from streams.telemetry.metrics import labelled
 from tables.database.inspection import users

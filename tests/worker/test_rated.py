@@ -12,7 +12,7 @@ from schemas.memories import Memory
 from schemas.settings import LlmSettings, Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.models.rating import quoted
 from streams.telemetry.metrics import labelled
 from tables.memories.shard import Shard

@@ -14,7 +14,7 @@ from schemas.times import iso, now_ms
 from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START

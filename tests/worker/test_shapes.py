@@ -16,7 +16,7 @@ from siltstone_client import AsyncMemory, InvalidRequest
 from siltstone_client.kafka import MessageProducer
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START

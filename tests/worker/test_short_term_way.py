@@ -14,7 +14,7 @@ import pytest
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.models.embedding.process import EmbeddingProcess
 from streams.telemetry.metrics import labelled
 from tests.support.api import api

@@ -16,7 +16,7 @@ from schemas.settings import Settings
 from schemas.topics import Headers
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.commit.sends import Producer
 from streams.telemetry.metrics import labelled
 from tests.support.making import line

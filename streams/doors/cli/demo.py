@@ -28,9 +28,10 @@ from streams.doors.cli import running, show
 from streams.doors.cli.client import json_option
 from streams.doors.cli.demo_client import show_client
 from streams.doors.cli.demo_summaries import days_summed_up, show_richest
-from streams.doors.cli.ingest import producing, said
+from streams.doors.cli.ingest import said
 from streams.doors.cli.ingest_line import ingest_line
 from streams.doors.cli.process import run, write_as_let_in
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import embedded_broker
 from streams.runtime.clock import EventClock
 from streams.telemetry.metrics import labelled

@@ -8,29 +8,25 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-import aiokafka
 import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from schemas.conversations import ChatMessage, SessionEnded
 from schemas.errors import SiltstoneError
-from schemas.lifecycle import DAY_MS
-from schemas.places import Place
 from schemas.record_values import json_object, message_or_end
-from schemas.rights import Right
-from schemas.settings import KafkaSettings, LifecycleSettings, Settings
-from schemas.times import iso, now_ms
+from schemas.settings import KafkaSettings, Settings
+from schemas.times import now_ms
 from schemas.topics import Topics, key_of
 from streams.doors.cli import show
 from streams.doors.cli.client import json_option, until_applied, url_option
+from streams.doors.cli.ingested import OF_MEMORIES, Done
 from streams.doors.cli.options import bootstrap_option, with_options
 from streams.doors.cli.process import run
 from streams.doors.cli.shown_plans import show_plan
@@ -48,14 +44,9 @@ from streams.doors.importing.found import (
 )
 from streams.doors.importing.planning import planned
 from streams.doors.importing.records import records
-from streams.kafka.access.rights import require_write
-from streams.kafka.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
-from streams.kafka.clients.producing import started_producer
+from streams.kafka.bulk import ByTopic, writable
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-#: Formats whose files have no messages.
-_OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
 
 user_option = click.option("--user", help="Whose it is, where the file names no user.")
 session_option = click.option(
@@ -205,52 +196,6 @@ def opened(file: Path) -> Iterator[io.BufferedReader]:
         yield readable
 
 
-@dataclass(slots=True)
-class Done:
-    """The result for a file. `produced` includes `memories`; `newest` is epoch ms."""
-
-    format: Format | None = None
-    produced: int = 0
-    memories: int = 0
-    bad: int = 0
-    left_out: int = 0
-    newest: int = 0
-    #: The last record produced to each topic and partition.
-    last: Sequence[Place] = ()
-
-    def counted(self) -> str:
-        """The counts in words: memories if there are any, messages if there are or could be any."""
-        messages, of_memories = self.produced - self.memories, self.format in _OF_MEMORIES
-        if not self.memories and not of_memories:
-            return f"{messages} messages"
-        return f"{messages} messages and {self.memories} memories" if messages else f"{self.memories} memories"
-
-    def told(self) -> dict[str, Any]:
-        return {
-            "format": self.format,
-            "produced": self.produced,
-            "memories": self.memories,
-            "bad": self.bad,
-            "left_out": self.left_out,
-            "newest": iso(self.newest) if self.newest else None,
-        }
-
-    def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
-        """Facts that would surprise the user later: nothing could be read, or all is so old that memories cool."""
-        if self.format is None and self.bad:
-            return [f"nothing in {called} could be read: it is to be JSON, an object a line or an array"]
-        if not self.newest or lifecycle.clock != "wall":
-            return []
-        if given.now - self.newest <= lifecycle.fresh_days * DAY_MS:
-            return []
-        by_file = " (that of the file, which has no times: touch it)" if self.newest == given.undated else ""
-        return [
-            f"everything in {called} is older than the fresh period (lifecycle.fresh_days {lifecycle.fresh_days:g}), "
-            f"the newest of {iso(self.newest)[:10]}{by_file}. Its memories fade from the beginning, and many may be "
-            "cold: search with --include-all, and pin what is to stay"
-        ]
-
-
 async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: Done, kafka: KafkaSettings) -> None:
     found = records(readable, given)
     first: list[Found] = []
@@ -267,9 +212,9 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
                 click.echo(_told(called, one), err=True)
         return
     topics = Topics.with_prefix(kafka.topic_prefix)
-    lasting = done.format in _OF_MEMORIES or any(isinstance(one, Record) and one.lasting for one in first)
+    lasting = done.format in OF_MEMORIES or any(isinstance(one, Record) and one.lasting for one in first)
     topic = topics.long_term if lasting else topics.conversations
-    await _writable(kafka, topic)
+    await writable(kafka, topic)
     progress = Progress(
         TextColumn("producing"),
         BarColumn(),
@@ -313,14 +258,6 @@ def _told(called: str, one: Problem) -> str:
     return f"{called}:{where}: {one.why}"
 
 
-async def _writable(kafka: KafkaSettings, topic: str) -> None:
-    """Raises `NotAllowed` if we may not write to the topic. A missing topic is created, if that is allowed."""
-    if not await require_write(kafka, topic):
-        await ensure_topics(kafka, check=False)
-        if not kafka.create_topics:  # else a producer would create them, on a cluster that allows it
-            await require_topics(kafka)
-
-
 def _size(readable: io.BufferedReader) -> int:
     return os.fstat(readable.fileno()).st_size
 
@@ -344,82 +281,3 @@ def said(line: bytes) -> ChatMessage | SessionEnded:
     fields = json_object(line)
     fields.setdefault("timestamp", fields.get("created_at", now_ms()))
     return message_or_end(fields)
-
-
-class producing:  # noqa: N801  (reads as what happens in the block)
-    """A producer of `conversations` records, or of another `topic`; all are acknowledged at the end of the block.
-
-    Then `ends` has the offset after the newest record of each partition.
-    """
-
-    def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
-        self._kafka = kafka
-        self._topic = topic or Topics.with_prefix(kafka.topic_prefix).conversations
-        self._sent: list[asyncio.Future[Any]] = []
-        self.ends: dict[int, int] = {}
-
-    async def __aenter__(self) -> producing:
-        self._producer = await started_producer(self._kafka, linger_ms=20, max_batch_size=262_144)
-        return self
-
-    async def send(self, key: bytes | None, value: bytes | None) -> None:
-        """Send one record; waits if the producer's buffer is full, and every 10,000 records."""
-        try:
-            self._sent.append(await self._producer.send(self._topic, value, key=key))
-        except NOT_ALLOWED as exc:
-            raise await self._failed(exc) from exc
-        if len(self._sent) >= 10_000:
-            await self.settle()
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            await self.settle()
-        finally:
-            await self._producer.stop()
-
-    async def settle(self) -> None:
-        """Wait until all sent records are acknowledged."""
-        sent, self._sent = self._sent, []
-        for future in sent:
-            try:
-                record = await future
-            except aiokafka.errors.KafkaError as exc:
-                raise await self._failed(exc) from exc
-            self.ends[record.partition] = max(record.offset + 1, self.ends.get(record.partition, 0))
-
-    async def _failed(self, exc: aiokafka.errors.KafkaError) -> SiltstoneError:
-        return await translated(self._kafka, exc, Right("WRITE", "topic", self._topic))
-
-
-class ByTopic:
-    """A producer for each requested topic; all records are acknowledged at the end of the block.
-
-    Before the topic changes, all earlier records are acknowledged: so workers get memories before their messages.
-    """
-
-    def __init__(self, kafka: KafkaSettings) -> None:
-        self._kafka, self._stack = kafka, AsyncExitStack()
-        self._producers: dict[str, producing] = {}
-
-    async def __aenter__(self) -> ByTopic:
-        return self
-
-    async def of(self, topic: str) -> producing:
-        for producer in self._producers.values():
-            await producer.settle()
-        if topic not in self._producers:
-            if self._producers:  # the first topic was checked before anything was shown
-                await _writable(self._kafka, topic)
-            self._producers[topic] = await self._stack.enter_async_context(producing(self._kafka, topic))
-        return self._producers[topic]
-
-    def last(self) -> list[Place]:
-        """The last record of each topic and partition; known after the block."""
-        return [
-            Place(topic, partition, end - 1)
-            for topic, producer in self._producers.items()
-            for partition, end in producer.ends.items()
-        ]
-
-    async def __aexit__(self, *raised: Any) -> None:
-        await self._stack.__aexit__(*raised)

@@ -7,7 +7,7 @@ import httpx
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import embedded_broker
 from streams.telemetry.metrics import labelled
 from tests.support.making import line

@@ -11,7 +11,7 @@ from faust.types import TP
 
 from schemas.settings import Settings
 from schemas.topics import Topics
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import client_options, ensure_topics
 from streams.kafka.faust.consumer import Consumer
 from streams.kafka.faust.hot_path import HotPath

@@ -13,7 +13,7 @@ from schemas.errors import BadRecord
 from schemas.settings import Settings
 from schemas.times import iso
 from schemas.topics import Topics
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import ensure_topics
 from streams.kafka.clients.newest_records import newest_records
 from streams.worker.dead_letter_repair import Letter, Repairing, cut

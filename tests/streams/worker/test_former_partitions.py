@@ -15,7 +15,7 @@ import pytest
 
 from schemas.events import Forget, ForgetUser
 from schemas.settings import Settings
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import ensure_topics
 from streams.kafka.clients.log_reader import end_of, records_between
 from streams.worker.former_partitions import FormerWindows

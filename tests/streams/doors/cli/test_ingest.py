@@ -12,7 +12,8 @@ import pytest
 
 from schemas.lifecycle import DAY_MS
 from schemas.settings import LifecycleSettings
-from streams.doors.cli.ingest import Done, _each
+from streams.doors.cli.ingest import _each
+from streams.doors.cli.ingested import Done
 from streams.doors.importing.formats import Format
 from streams.doors.importing.found import Found, Given, LeftOut
 from tests.support.making import START

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.errors import BrokerUnavailable, SiltstoneError
 from schemas.settings import Settings
-from streams.doors.cli.ingest import producing
+from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import ensure_topics
 from streams.kafka.clients.producing import started_producer
 from streams.runtime.ports import reserved_port

@@ -1,0 +1,65 @@
+"""The result of an ingested file, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from schemas.lifecycle import DAY_MS
+from schemas.places import Place
+from schemas.settings import LifecycleSettings
+from schemas.times import iso
+from streams.doors.importing.formats import Format
+from streams.doors.importing.found import (
+    Given,
+)
+
+#: Formats whose files have no messages.
+OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
+
+
+@dataclass(slots=True)
+class Done:
+    """The result for a file. `produced` includes `memories`; `newest` is epoch ms."""
+
+    format: Format | None = None
+    produced: int = 0
+    memories: int = 0
+    bad: int = 0
+    left_out: int = 0
+    newest: int = 0
+    #: The last record produced to each topic and partition.
+    last: Sequence[Place] = ()
+
+    def counted(self) -> str:
+        """The counts in words: memories if there are any, messages if there are or could be any."""
+        messages, of_memories = self.produced - self.memories, self.format in OF_MEMORIES
+        if not self.memories and not of_memories:
+            return f"{messages} messages"
+        return f"{messages} messages and {self.memories} memories" if messages else f"{self.memories} memories"
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "format": self.format,
+            "produced": self.produced,
+            "memories": self.memories,
+            "bad": self.bad,
+            "left_out": self.left_out,
+            "newest": iso(self.newest) if self.newest else None,
+        }
+
+    def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
+        """Facts that would surprise the user later: nothing could be read, or all is so old that memories cool."""
+        if self.format is None and self.bad:
+            return [f"nothing in {called} could be read: it is to be JSON, an object a line or an array"]
+        if not self.newest or lifecycle.clock != "wall":
+            return []
+        if given.now - self.newest <= lifecycle.fresh_days * DAY_MS:
+            return []
+        by_file = " (that of the file, which has no times: touch it)" if self.newest == given.undated else ""
+        return [
+            f"everything in {called} is older than the fresh period (lifecycle.fresh_days {lifecycle.fresh_days:g}), "
+            f"the newest of {iso(self.newest)[:10]}{by_file}. Its memories fade from the beginning, and many may be "
+            "cold: search with --include-all, and pin what is to stay"
+        ]

@@ -1,0 +1,105 @@
+"""Produce many records: all of them are acknowledged at the end of a block."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import aiokafka
+
+from schemas.errors import SiltstoneError
+from schemas.places import Place
+from schemas.rights import Right
+from schemas.settings import KafkaSettings
+from schemas.topics import Topics
+from streams.kafka.access.rights import require_write
+from streams.kafka.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
+from streams.kafka.clients.producing import started_producer
+
+
+async def writable(kafka: KafkaSettings, topic: str) -> None:
+    """Raises `NotAllowed` if we may not write to the topic. A missing topic is created, if that is allowed."""
+    if not await require_write(kafka, topic):
+        await ensure_topics(kafka, check=False)
+        if not kafka.create_topics:  # else a producer would create them, on a cluster that allows it
+            await require_topics(kafka)
+
+
+class producing:  # noqa: N801  (reads as what happens in the block)
+    """A producer of `conversations` records, or of another `topic`; all are acknowledged at the end of the block.
+
+    Then `ends` has the offset after the newest record of each partition.
+    """
+
+    def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
+        self._kafka = kafka
+        self._topic = topic or Topics.with_prefix(kafka.topic_prefix).conversations
+        self._sent: list[asyncio.Future[Any]] = []
+        self.ends: dict[int, int] = {}
+
+    async def __aenter__(self) -> producing:
+        self._producer = await started_producer(self._kafka, linger_ms=20, max_batch_size=262_144)
+        return self
+
+    async def send(self, key: bytes | None, value: bytes | None) -> None:
+        """Send one record; waits if the producer's buffer is full, and every 10,000 records."""
+        try:
+            self._sent.append(await self._producer.send(self._topic, value, key=key))
+        except NOT_ALLOWED as exc:
+            raise await self._failed(exc) from exc
+        if len(self._sent) >= 10_000:
+            await self.settle()
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self.settle()
+        finally:
+            await self._producer.stop()
+
+    async def settle(self) -> None:
+        """Wait until all sent records are acknowledged."""
+        sent, self._sent = self._sent, []
+        for future in sent:
+            try:
+                record = await future
+            except aiokafka.errors.KafkaError as exc:
+                raise await self._failed(exc) from exc
+            self.ends[record.partition] = max(record.offset + 1, self.ends.get(record.partition, 0))
+
+    async def _failed(self, exc: aiokafka.errors.KafkaError) -> SiltstoneError:
+        return await translated(self._kafka, exc, Right("WRITE", "topic", self._topic))
+
+
+class ByTopic:
+    """A producer for each requested topic; all records are acknowledged at the end of the block.
+
+    Before the topic changes, all earlier records are acknowledged: so workers get memories before their messages.
+    """
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka, self._stack = kafka, AsyncExitStack()
+        self._producers: dict[str, producing] = {}
+
+    async def __aenter__(self) -> ByTopic:
+        return self
+
+    async def of(self, topic: str) -> producing:
+        for producer in self._producers.values():
+            await producer.settle()
+        if topic not in self._producers:
+            if self._producers:  # the first topic was checked before anything was shown
+                await writable(self._kafka, topic)
+            self._producers[topic] = await self._stack.enter_async_context(producing(self._kafka, topic))
+        return self._producers[topic]
+
+    def last(self) -> list[Place]:
+        """The last record of each topic and partition; known after the block."""
+        return [
+            Place(topic, partition, end - 1)
+            for topic, producer in self._producers.items()
+            for partition, end in producer.ends.items()
+        ]
+
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._stack.__aexit__(*raised)
