@@ -144,7 +144,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
             "event_id": event_id,
         }
         said = orjson.dumps(record)
-        return await Accepted.after(service, user, event_id, wait, lambda: service.add_message(user, said))
+        return await Accepted.after(service, user, event_id, wait, lambda: service.writes.add_message(user, said))
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
     async def remember(memory: NewMemory, wait: Wait, asker: Asker) -> Accepted:
@@ -177,7 +177,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"], dependencies=consistency.reads)
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
         """The session's short-term memories, oldest first; expired ones never appear."""
-        noted = [ShownNote.of(note) for note in service.notes(user_id, session_id)]
+        noted = [ShownNote.of(note) for note in service.sessions.notes(user_id, session_id)]
         return NotesResponse(session_id=session_id, user_id=user_id, memories=noted)
 
     @api.get("/v1/stats/states", tags=["statistics"])
@@ -187,19 +187,19 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         With `days`, also at the end of each of the last `days` days (UTC, including today), from the recorded changes
         of state; docs/analytics.md describes their limits.
         """
-        async with service.own_shards():
+        async with service.users.own_shards():
             return await states_of(service, at or await service.moment(), days)
 
     @api.get("/v1/stats/transitions", tags=["statistics"])
     async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
         """Changes of state on the last `days` days (UTC, including today): by day and pair, and each pair's rate."""
-        async with service.own_shards():
+        async with service.users.own_shards():
             return await transitions_of(service, at or await service.moment(), days)
 
     @api.get("/v1/stats/scores", tags=["statistics"])
     async def scores(at: At = None) -> ScoresResponse:
         """The histogram of the scores, now or as of `at`, with the clusters and the outliers in it."""
-        async with service.own_shards():
+        async with service.users.own_shards():
             return await scores_of(service, at or await service.moment())
 
     @api.get("/v1/stats/pipeline", tags=["statistics"])

@@ -163,13 +163,13 @@ async def test_windows_come_back_with_their_shard(settings: Settings, tmp_path: 
         await until(lambda: set(worker.health.lag().values()) == {0}, alive=worker)
         assert worker.checkpointing.job is not None
         await remember(worker, TEXTS[:1])
-        shown = worker.service.window("u", "s", None)
+        shown = worker.service.sessions.window("u", "s", None)
     lose_disk(settings)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
         stores = worker.context.stores
         assert all((stores.folder / str(partition)).exists() for partition in stores.partitions())
-        assert worker.service.window("u", "s", None) == shown
+        assert worker.service.sessions.window("u", "s", None) == shown
         partition = worker.context.partition_of("u")
         (place, *_) = [one for one in stores._open[partition].state.places.values() if one.rows]
         assert place.offset > 0

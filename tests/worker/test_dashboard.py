@@ -59,7 +59,7 @@ async def test_a_dead_letter_is_shown_mended_and_produced_again(worker: Siltston
         after = (await http.get(mended.headers["location"])).text
         assert "it has had its effect" in after
         assert f"produced again at {worker.topics.conversations}[{partition}]@2" in after
-        (window,) = worker.service.window("ann", "s", None)
+        (window,) = worker.service.sessions.window("ann", "s", None)
         assert [message.content for message in window.exchange.messages] == ["I live in Oslo"]
 
         elsewhere = re.sub(r"\d+$", "999", found[1])

@@ -18,7 +18,7 @@ from streams.doors.cli import running
 from streams.kafka.bulk import producing
 from streams.models.embedding.embedding import QUESTION_SECONDS
 from streams.runtime.backoff import Backoff
-from streams.service import WAIT_SECONDS
+from streams.shards.user_shards import WAIT_SECONDS
 from streams.telemetry.metrics import labelled
 from tests.streams.models.embedding.test_embedding import transformer
 from tests.streams.models.embedding.test_process import kill

@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from schemas.settings import Settings
-from streams import service
 from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.memory.agent import LongTermAgent
 from streams.models.embedding.embedding import Embedding, Vectors
+from streams.shards import user_shards
 from tests.support.api import api
 from tests.support.making import START
 from tests.support.quick_commands import siltstone
@@ -114,7 +114,7 @@ async def test_what_is_there_answers_while_the_logs_tail_is_read(
         assert (await client.get("/v1/stats/pipeline")).json()["coming_back"] == [behind]
 
         with monkeypatch.context() as patch:
-            patch.setattr(service, "WAIT_SECONDS", 0.5)
+            patch.setattr(user_shards, "WAIT_SECONDS", 0.5)
             status, answer = await asked(client)
         assert status == 503
         assert answer["detail"] == ("shard 0: it is coming back: memories: catching up, 0 of 1 records; ask again")
@@ -186,7 +186,7 @@ async def test_memories_answer_while_windows_are_read_back(
         await until(lambda: bool(worker.shards.partitions()) and worker.shards.ready)
         async with api(worker) as client:
             with monkeypatch.context() as patch:
-                patch.setattr(service, "WAIT_SECONDS", 0.5)
+                patch.setattr(user_shards, "WAIT_SECONDS", 0.5)
                 status, answer = await asked(client)
             assert status == 503
             assert "windows: catching up" in answer["detail"]

@@ -165,7 +165,7 @@ async def test_thousands_of_a_source_are_forgotten_in_one_request(
     _, everybody = await made(settings, "ann", name="app")
     await known(http, everybody)
     for start in range(0, MANY, 500):
-        await worker.service.write_all(
+        await worker.service.writes.write_all(
             [
                 command(Remember, "ann", text=f"Fact {uuid.uuid4()}", sources=["token:crawler"], importance=80)
                 for _ in range(start, start + 500)

@@ -43,7 +43,7 @@ class Accepted(Written):
 
     @classmethod
     async def written(cls, service: MemoryService, event: LongTermEvent, wait: float | None = None) -> Self:
-        return await cls.after(service, event.user_id, str(event.event_id), wait, lambda: service.write(event))
+        return await cls.after(service, event.user_id, str(event.event_id), wait, lambda: service.writes.write(event))
 
     @classmethod
     async def after(
@@ -59,7 +59,7 @@ class Accepted(Written):
         async def places() -> Sequence[Place]:
             return [await write()]
 
-        (place,), applied = await service.applied(user_id, wait, places)
+        (place,), applied = await service.writes.applied(user_id, wait, places)
         return cls.at(place, event_id, applied)
 
 

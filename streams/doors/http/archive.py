@@ -104,10 +104,10 @@ def archive_routes(service: MemoryService) -> APIRouter:
         async def write() -> Sequence[Place]:
             places: list[Place] = []
             for start in range(0, len(events), AT_ONCE):
-                places += await asyncio.gather(*map(service.write, events[start : start + AT_ONCE]))
+                places += await asyncio.gather(*map(service.writes.write, events[start : start + AT_ONCE]))
             return places
 
-        places, applied = await service.applied(user_id, wait, write)
+        places, applied = await service.writes.applied(user_id, wait, write)
         return Archiving(
             archiving=len(events),
             event_ids=[event.event_id for event in events],
@@ -123,7 +123,9 @@ def archive_routes(service: MemoryService) -> APIRouter:
         after: After = None,
     ) -> ArchiveResponse:
         """The user's archived memories, oldest first."""
-        page = await service.ask(user_id, page_of_archive, PageQuery(user_id, conditions_of(filters), limit, after))
+        page = await service.users.ask(
+            user_id, page_of_archive, PageQuery(user_id, conditions_of(filters), limit, after)
+        )
         at = await now()
         shown = [
             ShownArchived.of(one.memory, at, lifecycle, archived_at=iso(one.at), reason=one.reason)

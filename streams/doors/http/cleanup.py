@@ -13,7 +13,8 @@ from schemas.ids import Id
 from schemas.memories import shown_score
 from schemas.times import iso
 from streams.doors.http.refusals import because
-from streams.service import WAIT_SECONDS, MemoryService
+from streams.service import MemoryService
+from streams.shards.user_shards import WAIT_SECONDS
 from tables.memories.catalog.cleanup import Candidate, Cause, Exemption, Verdicts
 
 
@@ -88,7 +89,7 @@ def cleanup_routes(service: MemoryService) -> APIRouter:
     ) -> CleanupResponse:
         """Preview what a cleanup would do now and why, whether it is enabled or not; this changes nothing."""
         if user_id is not None:
-            service.partition_here(user_id)
+            service.users.partition_here(user_id)
         async with asyncio.timeout(WAIT_SECONDS):
             now = await service.moment()
             return shown(now, await service.cleanup.verdicts(now, user_id, limit), limit, asked=0)
@@ -99,7 +100,7 @@ def cleanup_routes(service: MemoryService) -> APIRouter:
         if settings.paused:
             raise HTTPException(409, "cleanup is paused: set lifecycle.cleanup.paused to false")
         if order.user_id is not None:
-            service.partition_here(order.user_id)
+            service.users.partition_here(order.user_id)
         async with asyncio.timeout(WAIT_SECONDS):
             now = await service.moment()
             verdicts = await service.cleanup.clean(now, order.user_id)

@@ -94,7 +94,7 @@ class Consistency:
 
     async def reached(self, user_id: str, asked: AtLeast) -> None:
         """Wait for these writes, for a read that names its user in the body."""
-        await self._service.has_reached(asked.places, asked.seconds, user_id)
+        await self._service.writes.has_reached(asked.places, asked.seconds, user_id)
 
 
 def consistency_routes(service: MemoryService) -> APIRouter:
@@ -111,7 +111,7 @@ def consistency_routes(service: MemoryService) -> APIRouter:
             raise ConsistencyTokenError("at_least: give a consistency token")
         if len({place.partition for place in asked.places}) > 1:
             raise ConsistencyTokenError("at_least: the tokens are of several partitions: ask for each apart")
-        await service.has_reached(asked.places, asked.seconds)
+        await service.writes.has_reached(asked.places, asked.seconds)
         return Reached()
 
     return api

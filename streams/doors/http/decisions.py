@@ -89,7 +89,7 @@ class DecisionsResponse(BaseModel):
 async def decisions_of(service: MemoryService, user_id: str, session_id: str, limit: int | None) -> DecisionsResponse:
     """The decisions on the exchanges of a session that this worker owns, oldest first, including expired ones."""
     memory = service.settings.memory
-    session = service.session(user_id, session_id)
+    session = service.sessions.session(user_id, session_id)
     if session == Session(user_id, session_id):
         kept = lasting(memory.ttl_seconds)
         raise HTTPException(
@@ -101,11 +101,12 @@ async def decisions_of(service: MemoryService, user_id: str, session_id: str, li
         session_id=session_id,
         user_id=user_id,
         policy=memory.scoring.policy,
-        judge=service.explainer.rater_name,
+        judge=service.sessions.rater_name,
         exchanges=session.exchanges,
         promote_threshold=memory.promote_threshold,
         ended=session.ended,
         decisions=[
-            ShownDecision.of(explained, memory.ttl_seconds) for explained in await service.explain(session, limit)
+            ShownDecision.of(explained, memory.ttl_seconds)
+            for explained in await service.sessions.explain(session, limit)
         ],
     )

@@ -60,8 +60,8 @@ def erasure_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/erasures", dependencies=Consistency(service).reads)
     async def receipt(user_id: Id) -> Receipt:
         """The user's forget commands with times, and the data that this worker still holds, by table and file."""
-        found = await service.ask(user_id, Shard.erasure, user_id)
-        partition = service.partition_here(user_id)
+        found = await service.users.ask(user_id, Shard.erasure, user_id)
+        partition = service.users.partition_here(user_id)
         windows = service.windows
         sessions = windows.of_user(partition, user_id)
         days = await asyncio.to_thread(service.summaries.files.dates, user_id)

@@ -33,9 +33,9 @@ async def forget_source(service: MemoryService, user_id: str, source: str, wait:
         raise MemoryNotFound(f"user {user_id} has nothing of source {source}")
 
     async def write() -> Sequence[Place]:
-        return await service.write_all([command(Forget, user_id, memory_id=one) for one in ids])
+        return await service.writes.write_all([command(Forget, user_id, memory_id=one) for one in ids])
 
-    places, applied = await service.applied(user_id, wait, write)
+    places, applied = await service.writes.applied(user_id, wait, write)
     return ForgottenSource(
         token=newest(places)[0].token,
         applied=applied,

@@ -71,7 +71,7 @@ class HistoryResponse(BaseModel):
 async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
     """The history of a memory, which may be in the archive."""
     made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
-    done = await service.ask(found.user_id, Shard.history, found.user_id, found.id)
+    done = await service.users.ask(found.user_id, Shard.history, found.user_id, found.id)
     past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
     return HistoryResponse(id=found.id, user_id=found.user_id, events=[made, *past])
 
@@ -96,7 +96,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
         memories that are already there are listed.
         """
         wanted = PageQuery(user_id, conditions_of(filters), limit, after, states, service.clock.now())
-        page, behind = await service.ask_partly(
+        page, behind = await service.users.ask_partly(
             allowed, user_id, page_of_memories, wanted, service.settings.lifecycle
         )
         memories = [shown(memory, service) for memory in page.memories]
@@ -129,7 +129,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """The history of a memory since its creation, with its changes of state; archived memories have one too."""
-        archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
+        archived = await service.users.ask(user_id, Shard.archived, user_id, memory_id)
         return await history_of(service, archived or await service.one(user_id, memory_id))
 
     @api.delete("/v1/memories/{memory_id}", status_code=202)

@@ -99,9 +99,9 @@ async def add_messages(
         raise HTTPException(422, f"wait=applied: a list of one user's messages, not of {len(users)} users'")
 
     async def write() -> Sequence[Place]:
-        return await service.add_messages([(user_id, record) for user_id, _, record in taken])
+        return await service.writes.add_messages([(user_id, record) for user_id, _, record in taken])
 
-    places, applied = await service.applied(taken[0].user_id, wait, write)
+    places, applied = await service.writes.applied(taken[0].user_id, wait, write)
     accepted = [Accepted.at(place, written.event_id) for place, written in zip(places, taken, strict=True)]
     if one:
         return accepted[0].model_copy(update={"applied": applied})

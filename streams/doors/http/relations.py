@@ -115,7 +115,7 @@ async def related_of(
     service: MemoryService, user_id: str, memory_id: uuid.UUID, limit: int, min_similarity: float
 ) -> RelatedResponse:
     """The first `limit` memories that are linked with this one, or similar enough. Raises `MemoryNotFound`."""
-    relations = await service.ask(user_id, _relations, user_id, memory_id, min_similarity)
+    relations = await service.users.ask(user_id, _relations, user_id, memory_id, min_similarity)
     if relations is None:
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
     found, others, similarity, resembling, links = relations
@@ -171,7 +171,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
         """The memory's links, in both directions."""
         found = await service.one(user_id, memory_id)
-        links = await service.ask(user_id, Shard.links_of, user_id, found.id)
+        links = await service.users.ask(user_id, Shard.links_of, user_id, found.id)
         return LinksResponse(id=found.id, links=_shown(links, found.id))
 
     @api.get("/v1/memories/{memory_id}/related", dependencies=reads)

@@ -14,7 +14,8 @@ from schemas.times import iso
 from streams.doors.http.consistency import Consistency
 from streams.doors.http.notes import ShownNote
 from streams.doors.http.partial import MayBePartial, Partial, said
-from streams.service import MemoryService, WindowExchange
+from streams.intake.user_sessions import WindowExchange
+from streams.service import MemoryService
 
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
 
@@ -56,7 +57,9 @@ def session_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"], dependencies=reads)
     async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
         """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
-        shown = [_shown(one, settings.memory.ttl_seconds) for one in service.window(user_id, session_id, limit)]
+        shown = [
+            _shown(one, settings.memory.ttl_seconds) for one in service.sessions.window(user_id, session_id, limit)
+        ]
         return ExchangesResponse(session_id=session_id, user_id=user_id, exchanges=shown)
 
     @api.get("/v1/context", tags=["conversations"], dependencies=reads)

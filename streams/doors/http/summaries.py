@@ -21,7 +21,8 @@ from streams.doors.http.accepted import Written
 from streams.doors.http.consistency import Consistency, Wait
 from streams.doors.http.refusals import because
 from streams.intake.rules.decision_wording import lasting
-from streams.service import WAIT_SECONDS, MemoryService
+from streams.service import MemoryService
+from streams.shards.user_shards import WAIT_SECONDS
 from streams.summaries.requests import summary_request
 
 _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -101,8 +102,8 @@ def summary_routes(service: MemoryService) -> APIRouter:
     )
     async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
         """Request a summary of all of a day's messages in the user's windows, even if it was summed up before."""
-        day = wanted.date or service.newest_day(wanted.user_id)
-        said = service.said_on(wanted.user_id, day)
+        day = wanted.date or service.sessions.newest_day(wanted.user_id)
+        said = service.sessions.said_on(wanted.user_id, day)
         if not any(message.role in SPEAKERS for _, message in said):
             raise HTTPException(
                 404,
@@ -114,9 +115,9 @@ def summary_routes(service: MemoryService) -> APIRouter:
         request = summary_request(wanted.run_id, wanted.user_id, day, "manual", said)
 
         async def write() -> list[Place]:
-            return [await service.request_summary(request)]
+            return [await service.writes.request_summary(request)]
 
-        (place,), applied = await service.applied(wanted.user_id, wait, write)
+        (place,), applied = await service.writes.applied(wanted.user_id, wait, write)
         return RequestedSummary(
             run_id=request.run_id,
             user_id=request.user_id,
@@ -138,7 +139,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         """The days that have a file, in order, with the runs that wrote it; and the summaries that are pending."""
         if first > last:
             raise HTTPException(422, "from: is after `to`")
-        partition = service.partition_here(user_id)
+        partition = service.users.partition_here(user_id)
 
         def found() -> list[ShownDay]:
             return [
@@ -157,7 +158,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/summaries/{date}", dependencies=reads, responses=because(404, "There is no file of that day"))
     async def one(day: Annotated[Day, Path(alias="date")], user_id: Id) -> DayResponse:
         """The day's file, with the runs that wrote it."""
-        service.partition_here(user_id)
+        service.users.partition_here(user_id)
 
         def found() -> tuple[list[uuid.UUID], str | None]:
             runs = list(files.runs(user_id, day))  # first: the text then holds all runs, and perhaps one more

@@ -34,8 +34,8 @@ _KINDS: Final = ("exchange", "summary_item", "item")
 async def exported(service: MemoryService, user_id: str) -> list[bytes]:
     """The lines, each with its newline, without expired exchanges. Raises `ShardNotHere`."""
     memories = await service.of_user(user_id)
-    archive = await service.ask(user_id, Shard.archive_of, user_id)
-    links = await service.ask(user_id, Shard.all_links_of, user_id)
+    archive = await service.users.ask(user_id, Shard.archive_of, user_id)
+    links = await service.users.ask(user_id, Shard.all_links_of, user_id)
     every = [*memories, *(one.memory for one in archive)]
     events: list[LongTermEvent] = [one for memory in every for one in _superseded(memory)]
     events += [
@@ -52,7 +52,7 @@ async def exported(service: MemoryService, user_id: str) -> list[bytes]:
     ]
     events += [_archived(one) for one in archive]
     lines = [_line(_memory(memory)) for memory in sorted(every, key=lambda one: (one.created_at, one.seq))]
-    lines += [_line(_note(note)) for note in service.notes_of(user_id)]
+    lines += [_line(_note(note)) for note in service.sessions.notes_of(user_id)]
     lines += [_event(one) for one in events]
     lines += list(_messages(service, user_id))
     return lines
@@ -131,7 +131,9 @@ def _archived(one: Archived) -> Archive:
 
 
 def _messages(service: MemoryService, user_id: str) -> Iterator[bytes]:
-    for session_id, exchange in sorted(service.window_of(user_id), key=lambda one: (one[0], one[1].started_at)):
+    for session_id, exchange in sorted(
+        service.sessions.window_of(user_id), key=lambda one: (one[0], one[1].started_at)
+    ):
         for message in exchange.messages:
             yield _said(user_id, session_id, message)
 

@@ -138,9 +138,9 @@ class Adding:
             records.append(orjson.dumps(end))
 
         async def write() -> Sequence[Place]:
-            return await self._service.add_messages([(user_id, record) for record in records])
+            return await self._service.writes.add_messages([(user_id, record) for record in records])
 
-        _, applied = await self._service.applied(user_id, seconds, write)
+        _, applied = await self._service.writes.applied(user_id, seconds, write)
         return Done(set(ids), bool(applied), not_taken)
 
     async def _remember(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
@@ -168,9 +168,9 @@ class Adding:
             )
 
         async def write() -> Sequence[Place]:
-            return await self._service.write_all(events)
+            return await self._service.writes.write_all(events)
 
-        _, applied = await self._service.applied(user_id, seconds, write)
+        _, applied = await self._service.writes.applied(user_id, seconds, write)
         return Done({str(event.event_id) for event in events}, bool(applied), not_taken)
 
 

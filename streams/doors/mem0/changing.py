@@ -55,9 +55,9 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     async def write_all(user_id: str, events: Sequence[LongTermEvent]) -> bool:
         async def write() -> Sequence[Place]:
-            return await service.write_all(events)
+            return await service.writes.write_all(events)
 
-        return bool((await service.applied(user_id, WAIT_SECONDS, write))[1]) if events else True
+        return bool((await service.writes.applied(user_id, WAIT_SECONDS, write))[1]) if events else True
 
     @api.post("/v3/memories/add/")
     async def add(given: Added, caller: Writer) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
             await write_all(user, [command(ForgetUser, user)])
             return {"message": "Memories deleted successfully!"}
         found = [one for one, _ in await entries.of_user(user, held, replaced=True)]
-        found += await service.ask(user, _archived, user, held)
+        found += await service.users.ask(user, _archived, user, held)
         await write_all(user, [command(Forget, user, memory_id=one.id) for one in found])
         return {"message": "Memories deleted successfully!"}
 

@@ -66,7 +66,7 @@ class Entries:
         self._service = service
 
     async def edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        return await self._service.ask(user_id, Shard.last_edits, user_id)
+        return await self._service.users.ask(user_id, Shard.last_edits, user_id)
 
     async def of_user(
         self, user_id: str, conditions: Sequence[Condition] = (), *, replaced: bool = False
@@ -77,7 +77,7 @@ class Entries:
         """
         before = await self._service.said_by(user_id)  # before the memories, to miss none promoted meanwhile
         now = self._service.clock.now()
-        return await self._service.ask(user_id, _chosen, user_id, before, conditions, replaced, now)
+        return await self._service.users.ask(user_id, _chosen, user_id, before, conditions, replaced, now)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, bool]:
         """The same for one id. Raises `MemoryNotFound`."""

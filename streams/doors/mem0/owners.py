@@ -42,7 +42,7 @@ class Owners:
         """The user of an id. Raises `MemoryElsewhere` if no user of this worker that the caller may access has it."""
         if caller.users is not None and len(caller.users) == 1:
             return caller.user(None)
-        async with self._service.own_shards():
+        async with self._service.users.own_shards():
             found = set().union(*await self._service.shards.call_each(Shard.users_with, memory_id))
         if memory_id in self._shown:
             found.add(self._shown[memory_id])

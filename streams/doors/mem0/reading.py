@@ -124,12 +124,12 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
         """How a memory was added and edited, oldest first."""
         user_id = await owners.user_of(caller, memory_id)
         memory, _ = await entries.one(user_id, memory_id)
-        return past(memory, await service.ask(user_id, Shard.history, user_id, memory.id))
+        return past(memory, await service.users.ask(user_id, Shard.history, user_id, memory.id))
 
     @api.get("/v1/entities/")
     async def users(request: Request, caller: Reader, page: Page = 1, page_size: PageSize = 1000) -> dict[str, Any]:
         """The users who have memories, on all workers; for a token of some users, only those."""
-        async with service.own_shards():
+        async with service.users.own_shards():
             held = [one for part in await service.shards.call_each(Shard.users) for one in part]
         found = [_user(one) for one in held if caller.users is None or one.user_id in caller.users]
         if FORWARDED in request.headers:  # the forwarding worker merges and pages the lists

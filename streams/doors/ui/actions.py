@@ -44,9 +44,9 @@ async def done(service: MemoryService, event: LongTermEvent, said: str) -> str:
     """Write the event and wait; return the word for the page's message."""
 
     async def write() -> Sequence[Place]:
-        return [await service.write(event)]
+        return [await service.writes.write(event)]
 
-    _, applied = await service.applied(event.user_id, WAIT_SECONDS, write)
+    _, applied = await service.writes.applied(event.user_id, WAIT_SECONDS, write)
     return said if applied else LATE
 
 

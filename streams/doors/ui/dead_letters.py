@@ -87,7 +87,7 @@ def dead_letter_routes(service: MemoryService, pages: Pages) -> APIRouter:
         except BadRecord as exc:
             given = {"value": fields.get("value", ""), "at": (partition, offset)}
             return screen(viewer, [letter], 422, given=given, problem=str(exc))
-        place, seen = await service.produce_again(*mended, WAIT_SECONDS)
+        place, seen = await service.writes.produce_again(*mended, WAIT_SECONDS)
         repaired.note(letter, place)
         query = urlencode({"done": str(place) if seen else f"{place} waiting"})
         return RedirectResponse(f"/ui/dead-letters?{query}", 303)

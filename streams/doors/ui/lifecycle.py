@@ -54,7 +54,7 @@ class LifecycleNumbers(BaseModel):
 
 async def lifecycle_numbers(service: MemoryService, days: int) -> LifecycleNumbers:
     """This worker's numbers; this changes nothing."""
-    async with service.own_shards():
+    async with service.users.own_shards():
         at, shards, lifecycle = await service.moment(), service.shards, service.settings.lifecycle
         since = first_moment(at, days)
         over_time: Counter[StateOnDay] = added(await shards.call_each(Shard.states_over_time, since, at))

@@ -79,7 +79,7 @@ def memories_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
     lifecycle = service.settings.lifecycle
 
     async def own_people() -> People:
-        async with service.own_shards():
+        async with service.users.own_shards():
             return await people_of(service)
 
     @api.get("/ui/memories")
@@ -99,7 +99,7 @@ def memories_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
             return pages.page("users.html", viewer, "/ui/memories", users=newest_users(told), silent=told.silent)
         chosen = Chosen(user_id, state, text, conditions_of(filter.split() if filter else []), order, start)
         now = await service.moment()
-        found = await service.ask(user_id, _found, chosen, now, lifecycle)
+        found = await service.users.ask(user_id, _found, chosen, now, lifecycle)
         return pages.page(
             "memories.html",
             viewer,

@@ -22,7 +22,8 @@ from streams.doors.ui.door import HOME
 from streams.doors.ui.pages import Pages
 from streams.doors.ui.session import Form
 from streams.doors.ui.viewer import Looking
-from streams.service import WAIT_SECONDS, MemoryService
+from streams.service import MemoryService
+from streams.shards.user_shards import WAIT_SECONDS
 from tables.memories.shard import Shard
 
 PAGE: Final = 40
@@ -81,7 +82,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
     files, lifecycle = service.summaries.files, service.settings.lifecycle
 
     async def days_of(user_id: str) -> list[date]:
-        service.partition_here(user_id)
+        service.users.partition_here(user_id)
         async with asyncio.timeout(WAIT_SECONDS):
             return await asyncio.to_thread(files.dates, user_id)
 
@@ -123,7 +124,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
     @api.get("/ui/me/notes/{date}")
     async def notes(viewer: Looking, day: Annotated[Day, Path(alias="date")], user_id: Id) -> HTMLResponse:
         """A day's notes."""
-        service.partition_here(user_id)
+        service.users.partition_here(user_id)
         async with asyncio.timeout(WAIT_SECONDS):
             markdown = await asyncio.to_thread(files.read, user_id, day)
         if markdown is None:
@@ -147,11 +148,11 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
             ],
             "archive": [
                 {**ShownMemory.of(one.memory, now, lifecycle).model_dump(mode="json"), "archived_at": iso(one.at)}
-                for one in await service.ask(user_id, Shard.archive_of, user_id)
+                for one in await service.users.ask(user_id, Shard.archive_of, user_id)
             ],
             "said_lately": [
                 {"session_id": session, "role": said.role, "content": said.content, "timestamp": iso(said.timestamp)}
-                for session, said in service.windows.said_by(service.partition_here(user_id), user_id)
+                for session, said in service.windows.said_by(service.users.partition_here(user_id), user_id)
             ],
             "daily_notes": written,
         }

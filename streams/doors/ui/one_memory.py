@@ -35,7 +35,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
     @api.get("/ui/memories/{memory_id}")
     async def memory(viewer: Looking, memory_id: uuid.UUID, user_id: Id, said: str = "") -> HTMLResponse:
         """The screen. Showing a memory does not count as an access."""
-        archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
+        archived = await service.users.ask(user_id, Shard.archived, user_id, memory_id)
         found = archived or await service.one(user_id, memory_id)
         now = await service.moment()
         related = None if archived else await related_of(service, user_id, found.id, _RELATED, _SIMILAR)

@@ -29,7 +29,7 @@ def search_routes(service: MemoryService, workers: Workers, pages: Pages) -> API
     api = APIRouter(include_in_schema=False)
 
     async def own_people() -> People:
-        async with service.own_shards():
+        async with service.users.own_shards():
             return await people_of(service)
 
     async def answered(user_id: str, session_id: str, text: str, among: Among) -> dict[str, Any]:

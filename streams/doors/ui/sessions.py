@@ -22,7 +22,7 @@ def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> AP
     api = APIRouter(include_in_schema=False)
 
     async def own() -> People:
-        async with service.own_shards():
+        async with service.users.own_shards():
             return await people_of(service)
 
     @api.get("/ui/worker/people")
@@ -44,7 +44,7 @@ def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> AP
         found = await decisions_of(service, user_id, session_id, limit)
         window = {
             one.exchange.messages[0].message_id: one.exchange
-            for one in service.window(user_id, session_id, service.settings.memory.capacity)
+            for one in service.sessions.window(user_id, session_id, service.settings.memory.capacity)
         }
         return pages.page(
             "session.html",
@@ -52,7 +52,7 @@ def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> AP
             "/ui/sessions",
             found=found,
             window=window,
-            notes=service.notes(user_id, session_id),
+            notes=service.sessions.notes(user_id, session_id),
             now=service.clock.now(),
             keep_above=KEEP_ABOVE,
             rating_weighs=RATING,

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 #: Only this much of a text is embedded. The rest is an exchange's details; BM25 sees the whole text.
 EMBEDDED_CHARS = 800
-#: How long a question waits for its vector: the API must answer within `streams.doors.application.WAIT_SECONDS`.
+#: How long a question waits for its vector: the API must answer within `streams.shards.user_shards.WAIT_SECONDS`.
 QUESTION_SECONDS = 8.0
 #: For the vectors of exchanges in the windows of users who search: 7,000 of 512 numbers.
 SAID_BYTES = 16_000_000

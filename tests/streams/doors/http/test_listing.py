@@ -42,6 +42,7 @@ class OneShard:
 
     def __init__(self, shard: Shard, now: int) -> None:
         self._shard, self.settings, self.clock = shard, Settings.load(), FixedClock(now)
+        self.users = self.writes = self
 
     async def ask(self, user_id: str, method: Any, *args: Any) -> Any:
         return method(self._shard, *args)

@@ -20,7 +20,7 @@ class Promoted:
     """Asked for the first time, it has an exchange that is no memory yet; afterwards it is one."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._asked, self.users = False, self
 
     def _is_memory(self) -> bool:
         before, self._asked = self._asked, True

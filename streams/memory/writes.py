@@ -1,0 +1,141 @@
+"""Writes: records are produced to the topics, and can be read here after a while that callers may wait for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+
+from schemas.errors import BrokerUnavailable, ConsistencyTokenError, NotReady, ShardNotHere
+from schemas.events import LongTermEvent, SummaryRequest
+from schemas.places import Place
+from schemas.rights import Right, not_allowed
+from schemas.settings import KafkaSettings
+from schemas.topics import Topics
+from streams.kafka.clients.broker import NOT_ALLOWED
+from streams.kafka.event_log import EventLog
+from streams.memory.read_your_writes import ReadYourWrites
+from streams.shards.user_shards import WAIT_SECONDS, UserShards
+from streams.telemetry.health import Health
+from streams.telemetry.spans import Spans
+
+
+class Writes:
+    """Messages, events and requests into the log."""
+
+    def __init__(
+        self,
+        *,
+        kafka: KafkaSettings,
+        topics: Topics,
+        event_log: EventLog,
+        effects: ReadYourWrites,
+        users: UserShards,
+        health: Health,
+        spans: Spans,
+    ) -> None:
+        self._kafka, self._topics, self._event_log, self._effects = kafka, topics, event_log, effects
+        self._users, self._health, self._spans = users, health, spans
+
+    async def applied(
+        self, user_id: str, seconds: float | None, write: Callable[[], Awaitable[Sequence[Place]]]
+    ) -> tuple[Sequence[Place], bool | None]:
+        """Return the places of `write`, and whether they can be read within `seconds` (None: do not wait).
+
+        Check first whether the caller may wait: raises `ShardNotHere`, and `NotReady` if too many callers wait.
+        Written records are not taken back: the result is also False if their partition moves meanwhile.
+        """
+        if seconds is None:
+            return await write(), None
+        self._users.partition_here(user_id)
+        with self._effects.reserved():
+            places = await write()
+            try:
+                return places, await self._effects.until(places, seconds)
+            except ShardNotHere:
+                return places, False
+
+    async def has_reached(self, places: Sequence[Place], seconds: float, user_id: str | None = None) -> None:
+        """Wait until the records at these places can be read here. With `user_id`, they must be that user's.
+
+        Raises `ConsistencyTokenError` if a place is of another log or user, `NotReady` if it takes longer, and
+        `ShardNotHere` if another worker owns the partition, or it moves.
+        """
+        keyed = {self._topics.conversations, self._topics.long_term, self._topics.summary_requests}
+        partitions = self._kafka.partitions
+        own = None if user_id is None else self._users.partition_of(user_id)
+        for place in places:
+            if place.topic not in keyed or place.partition >= partitions:
+                raise ConsistencyTokenError("at_least: a token is of another log: ask the cluster that it came from")
+            if own is not None and place.partition != own:
+                raise ConsistencyTokenError(
+                    f"at_least: a token is of another user: this one's records lie in partition {own}"
+                )
+        if places:
+            with self._effects.reserved():
+                await self._effects.are_written(places, WAIT_SECONDS)
+                if not await self._effects.until(places, seconds):
+                    where = ", ".join(map(str, places))
+                    raise NotReady(f"what was written at {where} cannot be read after {seconds:g} s; ask again")
+
+    async def add_message(self, user_id: str, message: bytes) -> Place:
+        """Produce a chat message, or a session's end, as JSON. Raises as `write` does."""
+        (place,) = await self._produce(self._topics.conversations, (user_id, message))
+        return place
+
+    async def add_messages(self, messages: Sequence[tuple[str, bytes]]) -> list[Place]:
+        """Produce messages, each with its user id, in order. Raises as `write` does; then some may be in the log."""
+        return await self._produce(self._topics.conversations, *messages)
+
+    async def write(self, event: LongTermEvent) -> Place:
+        """Append the event to the log; it takes effect within moments.
+
+        Raises `BrokerUnavailable` before a broker was found, `NotAllowed`, `NotReady` with the reason if the broker
+        refuses the worker now, and `TimeoutError` if it does not answer.
+        """
+        value = event.model_dump_json(exclude_none=True).encode()
+        with self._spans.writing(self._users.partition_of(event.user_id), event):
+            (place,) = await self._produce(self._topics.long_term, (event.user_id, value))
+        return place
+
+    async def write_all(self, events: Sequence[LongTermEvent]) -> list[Place]:
+        """Append events of one user together, in order. Raises as `write` does; then some may be in the log."""
+        records = [(one.user_id, one.model_dump_json(exclude_none=True).encode()) for one in events]
+        with ExitStack() as spans:
+            for one in events:
+                spans.enter_context(self._spans.writing(self._users.partition_of(one.user_id), one))
+            return await self._produce(self._topics.long_term, *records)
+
+    async def request_summary(self, request: SummaryRequest) -> Place:
+        """Produce the request. Raises as `write` does."""
+        value = request.model_dump_json().encode()
+        (place,) = await self._produce(self._topics.summary_requests, (request.user_id, value))
+        return place
+
+    async def produce_again(self, topic: str, user_id: str, value: bytes, seconds: float) -> tuple[Place, bool]:
+        """Produce a mended dead letter. Return its place, and whether it can be read within `seconds`.
+
+        The latter is also False if another worker owns the partition. Raises as `write` does.
+        """
+        (place,) = await self._produce(topic, (user_id, value))
+        try:
+            with self._effects.reserved():
+                return place, await self._effects.until([place], seconds)
+        except ShardNotHere:
+            return place, False
+
+    async def _produce(self, topic: str, *records: tuple[str, bytes]) -> list[Place]:
+        """Produce records of (user id, value) in order, and wait until the broker has acknowledged all."""
+        if not self._event_log.connected:
+            raise BrokerUnavailable(self._kafka.bootstrap_servers)
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                sent = [await self._event_log.produce(topic, user_id, value) for user_id, value in records]
+                taken = await asyncio.gather(*map(asyncio.shield, sent))
+        except NOT_ALLOWED as exc:
+            raise not_allowed(self._kafka, [Right("WRITE", "topic", topic)]) from exc
+        except TimeoutError as exc:
+            if self._health.refusal:
+                raise NotReady(self._health.refusal) from exc
+            raise
+        return [Place(record.topic, record.partition, record.offset) for record in taken]

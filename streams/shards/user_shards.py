@@ -1,0 +1,137 @@
+"""The shards of users: which are here, which have caught up with the log, and how long a question may take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Concatenate, Final, ParamSpec, TypeVar
+
+from schemas import topics
+from schemas.errors import NotReady, ShardComingBack, ShardNotHere
+from streams.runtime.clock import Clock
+from streams.shards.owned import OwnedShards
+from streams.telemetry.health import Health
+from streams.telemetry.recovery_progress import Behind, seconds_left
+from tables.memories.shard import Shard
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: A request waits this long for a shard that is being opened, or a broker that does not answer.
+WAIT_SECONDS: Final = 10.0
+
+NOT_HERE: Final = "its partition is on another worker, or moving; ask again"
+
+
+class UserShards:
+    """The shards of this worker's users. `until_caught_up` waits until a partition's shard has read its log."""
+
+    def __init__(
+        self,
+        shards: OwnedShards,
+        partitions: int,
+        health: Health,
+        clock: Clock,
+        until_caught_up: Callable[[int], Awaitable[None]],
+    ) -> None:
+        self._shards, self._partitions, self._health, self._clock = shards, partitions, health, clock
+        self._until_caught_up = until_caught_up
+
+    def partition_here(self, user_id: str) -> int:
+        """Return the user's partition. Raises `ShardNotHere` if it is not this worker's, or not recovered yet."""
+        partition = self.assigned(user_id)
+        if not self._health.recovered:
+            self.say_what_comes_back(user_id)
+            raise ShardNotHere(partition, NOT_HERE)
+        return partition
+
+    def partition_of(self, user_id: str) -> int:
+        """The user's partition, regardless of its owner."""
+        return topics.partition_of(user_id, self._partitions)
+
+    def assigned(self, user_id: str) -> int:
+        """Return the user's partition, recovered or not. Raises `ShardNotHere` if it is not this worker's."""
+        partition = self.partition_of(user_id)
+        if partition not in self._shards.partitions():
+            raise ShardNotHere(partition, NOT_HERE)
+        return partition
+
+    def say_what_comes_back(self, user_id: str, cause: Exception | None = None) -> None:
+        """Raise `ShardComingBack` if the user's partition is still being recovered."""
+        partition = self.partition_of(user_id)
+        if behind := self._shards.coming_back.of(partition):
+            what = "; ".join(one.what() for one in behind)
+            left = seconds_left(behind) or 1.0
+            raise ShardComingBack(partition, f"it is coming back: {what}; ask again", left) from cause
+
+    async def readable(self, user_id: str, partial: bool) -> Sequence[Behind]:
+        """Wait until the user's partition has caught up; if `partial`, only until its shard is open.
+
+        Return the parts that are still being recovered: none unless `partial`.
+        """
+        if not partial:
+            await self.caught_up(user_id)
+            return ()
+        partition = self.assigned(user_id)
+        await self._shards.position(partition)
+        if behind := self._shards.coming_back.of(partition):
+            self._clock.observe(await self._shards.call(partition, Shard.newest_event))  # as after catching up
+        return behind
+
+    async def caught_up(self, user_id: str) -> int:
+        """Wait until the user's shard is open and has caught up with the log. Return its partition."""
+        partition = self.partition_here(user_id)
+        await self._until_caught_up(partition)
+        return partition
+
+    async def ask(
+        self, user_id: str, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return `method(shard, …)` of the user's shard, once it has caught up.
+
+        Raises `ShardComingBack` if that takes too long, and `TimeoutError` if the shard is busy.
+        """
+        return (await self.ask_partly(False, user_id, method, *args, **kwargs))[0]
+
+    async def ask_partly(
+        self,
+        partial: bool,
+        user_id: str,
+        method: Callable[Concatenate[Shard, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> tuple[T, Sequence[Behind]]:
+        """Like `ask`; return also the parts that are still being recovered. If `partial`, do not wait for them."""
+        async with self.in_time(user_id):
+            behind = await self.readable(user_id, partial)
+            return await self._shards.call(self.partition_of(user_id), method, *args, **kwargs), behind
+
+    @asynccontextmanager
+    async def in_time(self, user_id: str) -> AsyncIterator[None]:
+        """Limit the time of a question about the user.
+
+        Raises `ShardComingBack` if it takes longer because the user's partition is being recovered, else
+        `TimeoutError`.
+        """
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                yield
+        except TimeoutError as exc:
+            self.say_what_comes_back(user_id, exc)
+            raise
+
+    @asynccontextmanager
+    async def own_shards(self) -> AsyncIterator[None]:
+        """Limit the time of calls to this worker's shards. Raises `NotReady` while the assignment is not known.
+
+        It is also raised if a shard moves meanwhile: the answer would cover an unknown set of shards, because each
+        worker answers only for its own.
+        """
+        if not self._health.recovered:
+            raise NotReady(f"{'; '.join(self._health.not_ready())}; ask again")
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                yield
+        except ShardNotHere as exc:
+            raise NotReady(f"partitions are moving ({exc}); ask again") from exc
