@@ -45,7 +45,7 @@ SiltstoneError                 every error that we raise on purpose
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
 │   └── NoWorker               no worker answers at the address
-└── FaustChanged               the installed Faust is not the one that streams/kafka overrides
+└── LibraryChanged             the installed Faust or aiokafka is not the one that streams/kafka overrides
 """
 
 from __future__ import annotations
@@ -423,5 +423,5 @@ class NoWorker(ApiError):
     """No worker answers at the address. Start one with `siltstone dev`, or pass its --url."""
 
 
-class FaustChanged(SiltstoneError):
-    """Faust's internals differ from those that streams/kafka overrides. Install the pinned version of Faust."""
+class LibraryChanged(SiltstoneError):
+    """The internals of Faust or aiokafka differ from what streams/kafka overrides. Install the pinned version."""

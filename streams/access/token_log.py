@@ -19,8 +19,6 @@ from schemas.settings import KafkaSettings
 from schemas.tokens import TokenRecord
 from schemas.topic_specs import tokens_spec
 from streams.kafka.clients.broker import admin_client, consumer_options, create_missing, translated
-from streams.kafka.clients.closing import stop_when_stopped
-from streams.kafka.clients.header_names import take_any_header_name
 from streams.kafka.clients.log_reader import bounds_of, ends, records_between
 from streams.kafka.clients.producing import started_producer
 
@@ -112,8 +110,6 @@ class TokenFollower:
 
     async def _follow(self) -> None:
         await ensure_tokens_topic(self._kafka)
-        take_any_header_name()
-        stop_when_stopped()
         tp = aiokafka.TopicPartition(tokens_spec(self._kafka).name, 0)
         consumer = aiokafka.AIOKafkaConsumer(
             **consumer_options(self._kafka), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"

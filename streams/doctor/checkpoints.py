@@ -16,7 +16,6 @@ from schemas.times import iso
 from schemas.topics import LONG_TERM, Topics
 from streams.doctor.finding import Finding, failed, ok, warning
 from streams.kafka.clients.broker import client_options, consumer_options
-from streams.kafka.clients.header_names import take_any_header_name
 from streams.kafka.topics.ids import GONE, identities
 from streams.models.embedding.embedding import Model
 from tables.checkpoints.checkpoints import Checkpoints
@@ -115,7 +114,6 @@ def model_findings(kept: Kept, model: Model) -> list[Finding]:
 
 async def log_bounds(kafka: KafkaSettings) -> tuple[Bounds, str]:
     """Return the bounds of `long-term`, and its topic id, "" if the broker has none. Raises `KafkaError`."""
-    take_any_header_name()
     topic = Topics.with_prefix(kafka.topic_prefix).long_term
     admin = AIOKafkaAdminClient(**client_options(kafka))
     try:

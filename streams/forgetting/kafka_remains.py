@@ -15,8 +15,6 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from schemas.settings import KafkaSettings
 from schemas.topics import TABLES, Topics, changelog_of, key_of
 from streams.kafka.clients.broker import admin_client, client_options, translated
-from streams.kafka.clients.closing import stop_when_stopped
-from streams.kafka.clients.header_names import take_any_header_name
 from streams.kafka.clients.log_reader import ends, records_before
 
 
@@ -54,8 +52,6 @@ async def remains_of(kafka: KafkaSettings, user_id: str) -> list[Remains]:
     A record is the user's by its key or, in a dead letter or misrouted record with another key, by the `user_id` in
     its value. A table's changelog has rows under keys that begin with the user's id.
     """
-    take_any_header_name()
-    stop_when_stopped()
     names = Topics.with_prefix(kafka.topic_prefix)
     wanted = (*names.all(), *(changelog_of(kafka.group_id, table) for table in TABLES))
     try:

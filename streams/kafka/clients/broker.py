@@ -23,10 +23,10 @@ from schemas.rights import Right, not_allowed
 from schemas.settings import KafkaSettings
 from schemas.topic_specs import TopicSpec, topic_specs
 from schemas.topics import Topics
-from streams.kafka.clients.asking import ask_without_making
 from streams.kafka.clients.refusals import refusal
 from streams.kafka.clients.tls import ssl_context
 from streams.kafka.embedded.journal.child import JournalProcess, journal_process
+from streams.kafka.patches.patching import patch_aiokafka
 from streams.runtime.children import die_with_parent, ended_with
 from streams.runtime.ports import reserved_port
 
@@ -140,8 +140,8 @@ def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: 
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
-    """Return the connection options of every aiokafka client. Also keeps clients from creating topics by asking."""
-    ask_without_making()
+    """Return the connection options of every aiokafka client. Also patches aiokafka."""
+    patch_aiokafka()
     options: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap_servers,
         "security_protocol": kafka.security_protocol,

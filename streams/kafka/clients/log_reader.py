@@ -14,8 +14,6 @@ import aiokafka.errors
 from schemas.rights import Right
 from schemas.settings import KafkaSettings
 from streams.kafka.clients.broker import consumer_options, translated
-from streams.kafka.clients.closing import stop_when_stopped
-from streams.kafka.clients.header_names import take_any_header_name
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +36,6 @@ async def records_between(
     transaction). Warns of records that are no longer in the log. Raises `BrokerUnavailable`, also if existing records
     do not arrive. A caller that may leave early closes it (`aclosing`).
     """
-    take_any_header_name()
-    stop_when_stopped()
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(
         **consumer_options(kafka),
@@ -117,8 +113,6 @@ async def time_of(kafka: KafkaSettings, topic: str, partition: int, start: int, 
 
 async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
     """Return the offset after the newest record of a partition. Raises `BrokerUnavailable` and `TimeoutError`."""
-    take_any_header_name()
-    stop_when_stopped()
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
     try:
@@ -137,8 +131,6 @@ async def bounds_of(kafka: KafkaSettings, topic: str, partition: int) -> tuple[i
 
     Raises `BrokerUnavailable` and `TimeoutError`.
     """
-    take_any_header_name()
-    stop_when_stopped()
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
     try:
@@ -177,8 +169,6 @@ async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafk
     to ListOffsets, Tansu answers with the first offset of the last batch + 1, or with an end from before it lost
     records. On Apache Kafka both ways agree.
     """
-    take_any_header_name()
-    stop_when_stopped()
     said: dict[Any, int] = dict(await consumer.end_offsets(partitions))
     unsure = [tp for tp in partitions if said[tp]]
     for tp in unsure:

@@ -15,8 +15,6 @@ import aiokafka.errors
 from schemas.rights import Right
 from schemas.settings import KafkaSettings
 from streams.kafka.clients.broker import admin_client, consumer_options, translated
-from streams.kafka.clients.closing import stop_when_stopped
-from streams.kafka.clients.header_names import take_any_header_name
 from streams.kafka.clients.log_reader import ends, records_before
 
 T = TypeVar("T")
@@ -84,8 +82,6 @@ async def _partitions_of(kafka: KafkaSettings, topic: str) -> list[int]:
 @asynccontextmanager
 async def _consumer(kafka: KafkaSettings, topic: str) -> AsyncGenerator[aiokafka.AIOKafkaConsumer, None]:
     """A consumer without a group, stopped at the end of the block."""
-    take_any_header_name()
-    stop_when_stopped()
     consumer = aiokafka.AIOKafkaConsumer(
         **consumer_options(kafka),
         group_id=None,

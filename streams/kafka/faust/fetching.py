@@ -18,9 +18,9 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from streams.kafka.clients.broker import NOT_ALLOWED
-from streams.kafka.clients.header_names import FetchedRecord
 from streams.kafka.faust.consumer_state import ConsumerState
 from streams.kafka.faust.shared import Lost
+from streams.kafka.patches.header_names import FetchedRecord
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,6 @@ from faust.types import TP
 from yarl import URL
 
 from streams.kafka.clients.broker import NOT_ALLOWED
-from streams.kafka.clients.closing import stop_when_stopped
-from streams.kafka.clients.header_names import take_any_header_name
 from streams.kafka.commit.kept_partitions import KeptPartitions
 from streams.kafka.commit.marks import Progress
 from streams.kafka.commit.outbox import StateStore
@@ -25,8 +23,9 @@ from streams.kafka.faust.consumer import Consumer, ConsumingTransport
 from streams.kafka.faust.consumer_state import ASK_AGAIN_SECONDS
 from streams.kafka.faust.delivery import ByBatch, RecordsSchema
 from streams.kafka.faust.recovery import KeptTable, KeptTables
-from streams.kafka.faust.sources import check_faust
 from streams.kafka.faust.status import ConsumerStatus
+from streams.kafka.patches.library_sources import check_faust
+from streams.kafka.patches.patching import patch_aiokafka
 from streams.runtime.batch_handler import BatchHandler
 from tables.windows.window_stores import WindowStores
 
@@ -54,8 +53,7 @@ class HotPath(ConsumerStatus):
         self, app: faust.App, isolation_level: str = "read_committed", stores: WindowStores | None = None
     ) -> None:
         check_faust()
-        take_any_header_name()
-        stop_when_stopped()
+        patch_aiokafka()
         super().__init__(app, stores, isolation_level)
         app.conf.Stream = cast(Any, ByBatch)
         app.conf.TableManager = cast(Any, KeptTables)

@@ -5,7 +5,7 @@ aiokafka requires header names in UTF-8; Kafka does not, and some producers writ
 Such a record would stop every consumer of its partition, again and again. In a name that is not UTF-8, each byte that
 is not ASCII becomes `?`, where a Java consumer would show U+FFFD; our own header names are not affected.
 
-aiokafka makes a frozen dataclass of every record; a struct takes a third of the time.
+aiokafka makes a dataclass of every record; a struct takes less time.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.structs import TopicPartition
 
-from streams.kafka.clients.header_names import FetchedRecord, _FetchedRecords, _PartitionRecords
+from streams.kafka.patches.header_names import FetchedRecord, _FetchedRecords, _PartitionRecords
 
 AIOKAFKAS = next(base for base in _PartitionRecords.__mro__ if base.__module__ == fetcher.__name__)
 

@@ -9,7 +9,7 @@ import aiokafka.client
 from aiokafka.protocol.metadata import MetadataRequest
 
 
-def ask_without_making() -> None:
+def create_no_topics() -> None:
     """From now on, no client of this process creates a topic by asking about it. A second call changes nothing."""
     asked = partial(MetadataRequest, allow_auto_topic_creation=False)
     aiokafka.client.MetadataRequest = asked

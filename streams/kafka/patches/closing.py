@@ -16,7 +16,7 @@ from aiokafka import client, conn
 from aiokafka.consumer import consumer, fetcher, group_coordinator
 
 
-def stop_when_stopped() -> None:
+def close_completely() -> None:
     """From now on, every client of this process closes completely. A second call changes nothing."""
     consumer.Fetcher, consumer.NoGroupCoordinator = _Fetcher, _NoGroupCoordinator
     client.create_conn, client.AIOKafkaClient.bootstrap = _create_conn, _bootstrap

@@ -14,13 +14,13 @@ from aiokafka.protocol.metadata import MetadataRequest
 from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.kafka.clients.broker import client_options, ensure_topics
-from streams.kafka.clients.closing import stop_when_stopped
 from streams.kafka.clients.producing import started_producer
+from streams.kafka.patches.closing import close_completely
 
 
 @pytest.fixture
 async def consumer(settings: Settings) -> AsyncIterator[aiokafka.AIOKafkaConsumer]:
-    stop_when_stopped()
+    close_completely()
     await ensure_topics(settings.kafka)
     reading = aiokafka.AIOKafkaConsumer(**client_options(settings.kafka), group_id=None, enable_auto_commit=False)
     await reading.start()
@@ -37,7 +37,7 @@ async def test_one_that_waits_to_fetch_again_after_an_error(consumer: aiokafka.A
 
 
 async def test_one_that_has_only_just_started(settings: Settings) -> None:
-    stop_when_stopped()
+    close_completely()
     reading = aiokafka.AIOKafkaConsumer(**client_options(settings.kafka), group_id=None, enable_auto_commit=False)
     await reading.start()
     await reading.stop()
@@ -49,7 +49,7 @@ async def test_one_that_is_given_up_while_it_asks_for_the_brokers(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Its first connection closes as well."""
-    stop_when_stopped()
+    close_completely()
     asked, made = asyncio.Event(), list[AIOKafkaConnection]()
     send = AIOKafkaConnection.send
 
