@@ -35,7 +35,7 @@ def tables_of(printed: str) -> list[str]:
     return [table.strip("\n") for table in printed.split("\n\n") if table.strip()]
 
 
-def written_anew(page: str) -> str:
+def rewritten(page: str) -> str:
     """The page with the tables that its program prints. The n-th with a head takes the n-th place of that head.
 
     Raises `ValueError` where a table has no place: put its head there, with the rule below it.
@@ -56,7 +56,7 @@ def written_anew(page: str) -> str:
 def main() -> None:
     """Write the tables of docs/scale.md again."""
     before = PAGE.read_text(encoding="utf-8")
-    after = written_anew(before)
+    after = rewritten(before)
     PAGE.write_text(after, encoding="utf-8")
     click.echo("docs/scale.md is as it was" if after == before else "docs/scale.md is rewritten")
 

@@ -319,7 +319,7 @@ class ShortTermAgent:
         """The session's closed exchanges: those of its window, and those whose ratings are pending."""
         return list(map(self._store.exchanges_of(partition, session), sorted(session.named)))
 
-    def begin_anew(self, partition: int) -> bool:
+    def start_over(self, partition: int) -> bool:
         """Drop the rows of a partition whose log is read from its start; return whether there were any.
 
         Rows that claim to include a part of that log belong to another log: they were on their way to a broker that

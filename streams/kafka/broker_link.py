@@ -154,7 +154,7 @@ class BrokerLink:
         await asyncio.to_thread(record_partitions, self._data_dir, self._kafka.partitions)
         if tried.absent:
             await require_rights(self._kafka, changelogs, tokens=self._tokens)
-        self._hot.begun_anew = await self._topics.begin()
+        self._hot.started_over = await self._topics.begin()
         if self._hot.stores is not None:
             self._hot.stores.topic_ids = self._topics.ids()
 
@@ -164,9 +164,9 @@ class BrokerLink:
     async def _watch_topics(self) -> None:
         try:
             await self._topics.look()
-            if self._hot.begun_anew and self._recovered() and self._hot.has_begun_anew():
+            if self._hot.started_over and self._recovered() and self._hot.has_started_over():
                 await self._topics.note()
-                self._hot.begun_anew = frozenset()
+                self._hot.started_over = frozenset()
         except BrokerUnavailable as exc:
             log.debug("the topics are not looked at: %s", exc)  # health and the consumer report it
         except SiltstoneError as exc:

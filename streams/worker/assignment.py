@@ -82,9 +82,9 @@ class Assignment:
 
     async def _sought(self) -> None:
         short_term, topics = self._intake.short_term, self._topics
-        begun_anew = [short_term.begin_anew(p) for p in self._hot.read_from_start(topics.conversations)]
+        started_over = [short_term.start_over(p) for p in self._hot.read_from_start(topics.conversations)]
         # Flush before the new log is read: its rows have smaller offsets, so the former log's rows would win.
-        if any(begun_anew) and not await self._hot.outbox.flush():
+        if any(started_over) and not await self._hot.outbox.flush():
             servers = self._context.settings.kafka.bootstrap_servers
             self._hot.halt(BrokerUnavailable(servers), "an earlier log's sessions")
         await self._look_for_losses()

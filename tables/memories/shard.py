@@ -208,7 +208,7 @@ class Shard:
 
     def begin_log_anew(self) -> None:
         """Start over with another log: offsets of the earlier log mean nothing in it."""
-        self._catalog.watermarks.begin_anew()
+        self._catalog.watermarks.start_over()
 
     def drop_old(self, now: int, wall: int) -> dict[str, int]:
         """Drop rows that no memory needs and that are too old. Return the number of rows by table.

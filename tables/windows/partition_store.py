@@ -146,7 +146,7 @@ class PartitionStore:
         self.folder, self._memory = folder, memory
         self._unlogged, self._closing, self._closed = _unlogged(), threading.Lock(), False
         if (folder / DAMAGED).exists():
-            self._begin_anew("it was found damaged")
+            self._start_over("it was found damaged")
         self._open()
         try:
             self.state = self._kept_state()
@@ -156,7 +156,7 @@ class PartitionStore:
             raise
         if self.state.format != FORMAT:
             self._db.close()
-            self._begin_anew(f"it has format {self.state.format}, this version {FORMAT}")
+            self._start_over(f"it has format {self.state.format}, this version {FORMAT}")
             self._open()
             self.state, self._rewritten = State(), 0
         if not self.state.changes:
@@ -170,7 +170,7 @@ class PartitionStore:
         try:
             self._db = self._opened()
         except _DamagedRows as exc:
-            self._begin_anew(str(exc))
+            self._start_over(str(exc))
             try:
                 self._db = self._opened()
             except _DamagedRows as again:
@@ -188,7 +188,7 @@ class PartitionStore:
                 raise _DamagedRows(said) from exc
             raise DataDirError(self.folder, said) from exc
 
-    def _begin_anew(self, why: str) -> None:
+    def _start_over(self, why: str) -> None:
         log.warning("%s: %s: it is removed, and its changelogs are read from the start", self.folder, why)
         remove_rows(self.folder)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import scale
-from benchmarks.scale_page import PAGE, computed, tables_of, written_anew
+from benchmarks.scale_page import PAGE, computed, rewritten, tables_of
 from schemas.lifecycle import half_life_of
 from schemas.settings import CheckpointsSettings, CleanupSettings, KafkaSettings, LifecycleSettings, MemorySettings
 
@@ -23,18 +23,18 @@ def known() -> dict[str, Any]:
 
 def test_the_tables_are_what_the_program_prints(known: dict[str, Any]) -> None:
     assert len(tables_of(known["printed"])) == 6
-    assert written_anew(TEXT) == TEXT, "run: python benchmarks/scale_page.py"
+    assert rewritten(TEXT) == TEXT, "run: python benchmarks/scale_page.py"
 
 
 def test_a_figure_that_has_changed_is_noticed() -> None:
     changed = TEXT.replace("EMBEDDED = 300", "EMBEDDED = 100")
     assert changed != TEXT
-    assert written_anew(changed) != changed
+    assert rewritten(changed) != changed
 
 
 def test_a_table_without_a_place_is_named() -> None:
     with pytest.raises(ValueError, match=r"no place for the table \| chat \| windows \|"):
-        written_anew(TEXT.replace("| chat | windows |", "| kind | windows |"))
+        rewritten(TEXT.replace("| chat | windows |", "| kind | windows |"))
 
 
 def test_the_program_computes_with_the_default_settings(known: dict[str, Any]) -> None:

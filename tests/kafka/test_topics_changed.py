@@ -55,7 +55,7 @@ class Heard:
 
 
 @pytest.mark.parametrize("topic", ["conversations", "long-term"])
-async def test_a_topic_that_is_made_anew_is_begun_anew(
+async def test_a_topic_that_is_made_anew_is_started_over(
     settings: Settings, port: int, topic: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """What was stored stays, what is said to the new one is taken in, nothing of it twice."""

@@ -64,7 +64,7 @@ class Progress:
         self._written = {p: offset for p, offset in self._written.items() if p in partitions}
         self._under_way.intersection_update(partitions)
 
-    def begin_anew(self, partition: int) -> None:
+    def start_over(self, partition: int) -> None:
         """Forget the partition: its records are of another log, and new even at small offsets."""
         self._written.pop(partition, None)
         self._under_way.discard(partition)

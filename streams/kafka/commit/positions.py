@@ -88,7 +88,7 @@ class Positions:
         """Some of the rows announced by `begin` may be written, so their partitions' positions stay unknown."""
         self._under_way.clear()
 
-    def begin_anew(self, partition: int) -> None:
+    def start_over(self, partition: int) -> None:
         """Forget the partition; its rows in flight do not count."""
         for held in (self._reading, self._reached, self._under_way, self.rows):
             held.pop(partition, None)

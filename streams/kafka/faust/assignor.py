@@ -50,6 +50,7 @@ class HeldAssignor(PartitionAssignor):
 
     @property
     def _metadata(self) -> Metadata:
+        """What this worker reports when it joins: as Faust's, and the partitions whose state it holds."""
         told = super()._metadata
         return self._more(
             told,
@@ -70,6 +71,7 @@ class HeldAssignor(PartitionAssignor):
 
     @classmethod
     def _get_client_metadata(cls, metadata: Any) -> Metadata:
+        """Decode a member's report with its additional fields, which Faust's own class would drop."""
         return cast(Metadata, Metadata.loads(metadata.user_data))
 
     def on_assignment(self, assignment: Any) -> None:
@@ -83,6 +85,7 @@ class HeldAssignor(PartitionAssignor):
         self.state.on_duties(frozenset(told.warm))
 
     def _perform_assignment(self, cluster: Any, member_metadata: Mapping[str, Any]) -> Any:
+        """Place partitions by the state that members hold: Faust's rule knows only their last owners."""
         told = {member: self._get_client_metadata(metadata) for member, metadata in member_metadata.items()}
         subscriptions = {member: list(metadata.subscription) for member, metadata in member_metadata.items()}
         topics = {topic for subscribed in subscriptions.values() for topic in subscribed}

@@ -44,6 +44,7 @@ class ConsumerState(driver.Consumer):
         self.from_start: set[TP] = set()
 
     def _new_consumer_thread(self) -> ConsumerThread:
+        """Create our thread: Faust names its class in this method."""
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     @abstractmethod

@@ -26,6 +26,8 @@ class RecordsSchema(Schema[Any, Any]):
 
 
 class ByBatch(faust.Stream[Any]):
+    """Iterates in Python: Faust's compiled iterator acknowledges messages without a call of `Consumer.ack`."""
+
     def __aiter__(self) -> Any:
         return self._py_aiter()
 
@@ -54,7 +56,7 @@ class Delivery(ConsumerState):
         return await super().wait_first(Begun(first, waits_for), *others, timeout=timeout)
 
     def _to_message(self, tp: TP, record: Any) -> Any:
-        """Enter a fetched batch in the ledger of its partition."""
+        """Enter a fetched batch in the ledger of its partition: from now on its offset waits for it."""
         if tp.topic in self._hot.topics:
             self._ledgers[tp].deliver(record.offset)
         return super()._to_message(tp, record)
@@ -95,7 +97,7 @@ class Delivery(ConsumerState):
             self._hot.waiters.reached(message.tp, ledger.committable() or 0)
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """Skip Faust's list of offsets without a record: the ledger knows them."""
+        """Skip Faust's list of offsets without a record, which grows with each batch: the ledger knows them."""
         if tp.topic not in self._hot.topics:
             await super()._add_gap(tp, offset_from, offset_to)
 
@@ -104,7 +106,7 @@ class Delivery(ConsumerState):
         return iter([tp for tp in self._ledgers if topics is None or tp in topics or tp.topic in topics])
 
     def _new_offset(self, tp: TP) -> int | None:
-        """Return the offset that may be committed, from the ledger."""
+        """Return the offset that may be committed, from the ledger. Faust searches its lists of single offsets."""
         return self._ledgers[tp].committable()
 
 

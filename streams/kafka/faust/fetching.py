@@ -88,7 +88,7 @@ class Fetching(ConsumerState):
                 elif now < self._back_since.setdefault(tp, now) + LAGGING_SECONDS:
                     back[tp] = expected
                 else:
-                    self._hot.begin_anew(tp)
+                    self._hot.start_over(tp)
         return back
 
     async def _without_steps_back(self, fetched: Mapping[TP, Any], back: Mapping[TP, int]) -> Mapping[TP, Any]:

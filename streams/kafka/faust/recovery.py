@@ -58,6 +58,7 @@ class KeptTable(faust.Table[Any, Any]):
         self._generation = 0
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
+        """Restore rows into the `StateStore`. A fault stops the worker: Faust would log it, and wait forever."""
         for event in batch:
             message = event.message
             records = message.value
@@ -72,7 +73,7 @@ class KeptTable(faust.Table[Any, Any]):
                 for key, value in marks:
                     if key == READ and self.progress is not None:
                         self.progress.restore(message.partition, value)
-            except Exception as exc:  # Faust would log it and wait forever
+            except Exception as exc:
                 where = f"{self.changelog_topic_name}[{message.partition}]"
                 self._halt(exc, f"{where}: a row cannot be read")
                 return
@@ -90,15 +91,19 @@ class KeptTable(faust.Table[Any, Any]):
                 self._halt(exc, f"{self.changelog_topic_name}[{message.partition}]")
 
     def persisted_offset(self, tp: TP) -> int | None:
-        return (self.positions.known(tp.partition) or 0) - 1  # with None, Faust would go on where it last stopped
+        """Return the last offset that rows here include, -1 for none: with None, Faust resumes where it stopped."""
+        return (self.positions.known(tp.partition) or 0) - 1
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        # Records are read again from the commit, so rows must equal their changelog: unwritten changes are undone.
-        # A partition that we also had in the previous generation had no other owner in between; its changelog is
-        # read from where memory ends, all others from where the disk ends. An expelled worker that rejoined has
-        # missed a generation. A sole member that rejoins may keep its generation.
+        """Decide for each partition where its changelog is read from; Faust knows only partitions that stay.
+
+        Records are read again from the commit, so rows must equal their changelog: unwritten changes are undone.
+        A partition that we also had in the previous generation had no other owner in between; its changelog is
+        read from where memory ends, all others from where the disk ends. An expelled worker that rejoined has
+        missed a generation. A sole member that rejoins may keep its generation.
+        """
         follows, self._generation = generation_id - self._generation in (0, 1), generation_id
         ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
         new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
@@ -127,11 +132,11 @@ class KeptTable(faust.Table[Any, Any]):
         self.kept.own(frozenset(partitions))
         self.kept.undo()
 
-    def begin_anew(self, partition: int) -> None:
+    def start_over(self, partition: int) -> None:
         """Drop all state of the partition: its changelog is read from the start."""
-        self.positions.begin_anew(partition)
+        self.positions.start_over(partition)
         if self.progress is not None:
-            self.progress.begin_anew(partition)
+            self.progress.start_over(partition)
         self.kept.own(frozenset(range(self.partitions or 0)) - {partition})  # all others, with rows or without
         try:
             self._on_disk.clear(self.changelog_topic_name, partition)
@@ -139,6 +144,7 @@ class KeptTable(faust.Table[Any, Any]):
             self._halt(exc, f"{self.changelog_topic_name}[{partition}]")
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+        """Note what memory holds of each changelog. A fault stops the worker: Faust would never be ready."""
         ends = cast(KeptRecovery, cast(Any, self.app.tables).recovery).active_highwaters
         for tp in active_tps:
             # A change made while rows were read may be based on older rows, and could not be undone.
@@ -146,7 +152,7 @@ class KeptTable(faust.Table[Any, Any]):
             self.positions.recovered(tp.partition, ends[tp] + 1, clean)
         try:
             await self.call_recover_callbacks()
-        except Exception as exc:  # Faust would swallow it, and the worker would never be ready
+        except Exception as exc:
             self._halt(exc, "what follows recovery")
 
 
@@ -157,6 +163,7 @@ class KeptRecovery(Recovery):
     _began: Mapping[TP, int] = MappingProxyType({})
 
     async def _build_highwaters(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
+        """Write a mark to each changelog, and read up to it: reported ends may lie before a former owner's rows."""
         assignments, tps = self._assignments(), set(tps)  # Faust changes its set when partitions move
         by_changelog: dict[str, list[int]] = defaultdict(list)
         for tp in tps:
@@ -190,19 +197,21 @@ class KeptRecovery(Recovery):
         for tp, start in starts.items():
             if 0 < (held[tp] or 0) <= start + 1 and start:  # + 1: `held` may include this recovery's mark
                 log.warning("%s[%d]: it begins behind what was read of it, and is read again", tp.topic, tp.partition)
-                cast(KeptTable, self.tp_to_table[tp]).begin_anew(tp.partition)
+                cast(KeptTable, self.tp_to_table[tp]).start_over(tp.partition)
 
     def _set_recovery_started(self) -> None:
+        """Clear the signal of the last end, which `_slurp_changelogs` leaves set."""
         super()._set_recovery_started()
         self.signal_recovery_end.clear()
 
     async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
+        """Start over in changelogs that end before our position: they were recreated, and Faust waits forever."""
         for tp in tps:
             table = cast(KeptTable, self.tp_to_table[tp])
             held = max(destination.get(tp) or -1, table.persisted_offset(tp) or -1)
             if held > self.active_highwaters.get(tp, -1):
                 log.warning("%s[%d]: it ends before what was read of it, and is read again", tp.topic, tp.partition)
-                table.begin_anew(tp.partition)
+                table.start_over(tp.partition)
                 destination[tp] = -1
         await super()._build_offsets(consumer, set(tps), destination, title)
         if title == "active":
@@ -220,6 +229,7 @@ class KeptRecovery(Recovery):
 
     @Service.task
     async def _slurp_changelogs(self) -> None:
+        """Apply each batch at once, and only those of this assignment: Faust also applies stale ones."""
         queue = self.tables.changelog_queue
         while not self.should_stop:
             event = await queue.get()
@@ -234,12 +244,12 @@ class KeptRecovery(Recovery):
                 self.signal_recovery_end.set()  # it stays set: a waiter may come later
 
     async def _wait(self, coro: Any, timeout: Any = None) -> None:
+        """Recover again if the broker does not answer in time: Faust takes that for the end of the service."""
         try:
             await super()._wait(coro, timeout)
         except ServiceStopped:
             if self.should_stop:
                 raise
-            # If the broker does not answer in time, Faust takes it for the end of the service: no rows, no log line.
             log.warning("the broker did not answer for %g s: recovery of the tables starts over", timeout)
             self.signal_recovery_start.set()
             raise RebalanceAgain from None
@@ -250,10 +260,10 @@ class KeptTables(TableManager):
 
     def __init__(self, app: Any, **kwargs: Any) -> None:
         super().__init__(app, **kwargs)
-        self.kept_recovery = self._recovery = KeptRecovery(
-            app, self, beacon=self.beacon
-        )  # no `loop`: it would have to run already
+        # Ours, before Faust makes its own. Without `loop`, which would have to run already.
+        self.kept_recovery = self._recovery = KeptRecovery(app, self, beacon=self.beacon)
 
     async def on_start(self) -> None:
+        """Start recovery at once: Faust sleeps for a second first, for tables that are declared late."""
         await self._update_channels()
         await self.recovery.start()

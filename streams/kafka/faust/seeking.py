@@ -47,7 +47,7 @@ class Seeking(ConsumerState):
         self._require(assignments)
         thread = cast(ConsumerThread, self._thread)
         for tp in ours:
-            if tp.topic in self._hot.begun_anew and tp not in thread.committed:
+            if tp.topic in self._hot.started_over and tp not in thread.committed:
                 self._committed_offset.pop(tp, None)
                 thread.known.pop(tp, None)
         uncommitted = [
@@ -55,7 +55,7 @@ class Seeking(ConsumerState):
         ]
         expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
         for tp in (*uncommitted, *thread.others):  # an operator who sets an offset back wants its records read
-            self._hot.begin_anew(TP(*tp))
+            self._hot.start_over(TP(*tp))
         if uncommitted:  # seek_to_committed() does not move these
             starts = await self.earliest_offsets(*uncommitted)
             self._require(assignments)
@@ -79,7 +79,7 @@ class Seeking(ConsumerState):
             raise IllegalStateError("partitions were assigned meanwhile")
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Drop the ledgers of revoked partitions."""
+        """Drop the ledgers of revoked partitions: their batches must not be committed by this worker."""
         self._hot.forget_readable()
         await super().on_partitions_revoked(revoked)
         for tp in revoked:

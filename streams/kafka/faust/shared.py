@@ -47,7 +47,7 @@ class HotState:
         self.assignments = 0
         #: Recreated topics. The group's offsets may be of the deleted log: Kafka drops them, but perhaps only after
         #: the topic was recreated. So an offset counts only if this worker has committed it.
-        self.begun_anew: frozenset[str] = frozenset()
+        self.started_over: frozenset[str] = frozenset()
         self.outbox = Outbox()
         self.outbox.on_not_allowed = partial(self.halt, where="the due records")
         #: The tables' rows on the disk.
@@ -70,10 +70,10 @@ class HotState:
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
 
-    def begin_anew(self, tp: TP) -> None:
+    def start_over(self, tp: TP) -> None:
         """Forget how far the partition's records are in the tables: they all count as new."""
         if tp.topic in self._progress:
-            self._progress[tp.topic].begin_anew(tp.partition)
+            self._progress[tp.topic].start_over(tp.partition)
 
     def forget_readable(self) -> None:
         """Forget readable offsets and end all waits: partitions are assigned or sought again."""

@@ -118,10 +118,10 @@ class ConsumerStatus(HotState):
         consumer = cast(Consumer, self.app.consumer)
         return [tp.partition for tp in consumer.from_start if tp.topic == topic]
 
-    def has_begun_anew(self) -> bool:
+    def has_started_over(self) -> bool:
         """Whether this worker has committed in all of its partitions of recreated topics that have records."""
         consumer = cast(Consumer, self.app.consumer)
-        ours = [tp for tp in consumer.assignment() if tp.topic in self.begun_anew]
+        ours = [tp for tp in consumer.assignment() if tp.topic in self.started_over]
         done = cast(ConsumerThread, consumer._thread).committed
         return bool(ours) and all(tp in done or consumer.highwater(tp) == 0 for tp in ours)
 

@@ -34,6 +34,8 @@ UNKNOWN_MEMBER_ID = JoinGroupRequest.UNKNOWN_MEMBER_ID
 
 
 class DaemonThread(WorkerThread):
+    """Dies with the process: Faust's thread keeps a worker alive that stops while its broker does not answer."""
+
     def __init__(self, service: Any, **kwargs: Any) -> None:
         super().__init__(service, **kwargs)
         self.daemon = True
@@ -57,7 +59,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self._keeps: bool | None = None
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
-        """Set 50 ms as the wait of a fetch, filter aborted records, and add our metadata to commits."""
+        """Set what Faust fixes: the wait of a fetch, the isolation level, and the metadata of commits.
+
+        Faust's fetches hold each other up for 1.5 s and bring aborted records; its commits carry no metadata, so
+        offsets that an operator has set could not be told from ours.
+        """
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._isolation_level = cast(Transport, self.transport).hot.isolation_level
@@ -86,7 +92,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return True
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Raises `IllegalStateError` if partitions are revoked meanwhile."""
+        """Seek, and find committed offsets without our metadata: an operator has set these, and wants them read.
+
+        Raises `IllegalStateError` if partitions are revoked meanwhile.
+        """
         consumer = self._ensure_consumer()
         if not (ours := [driver.ensure_aiokafka_TP(tp) for tp in consumer.assignment()]):
             return {}

@@ -75,7 +75,7 @@ class Watermarks:
             ((dropped,),) = self._db.execute("DELETE FROM applied WHERE log_end <= ?", [low]).fetchall()
         return int(dropped)
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         """Start over with another log: the earlier log's event ids are kept as long as the new log's first ones."""
         with transaction(self._db):
             self._db.execute("DELETE FROM watermarks")

@@ -101,7 +101,7 @@ async def test_rows_of_other_partitions_that_are_on_their_way_stay_where_one_is_
         worker.rows.put(1, b"a", "new")
         flush = asyncio.create_task(worker.hot.outbox.flush())
         await until(lambda: bool(broker.waiting))
-        table.begin_anew(0)
+        table.start_over(0)
         assert worker.texts() == {"a": "new"}
         broker.acknowledge()
         assert await flush
@@ -113,7 +113,7 @@ def test_how_far_records_of_a_former_topic_were_written_does_not_hide_those_of_t
     reached = {0: 500, 1: 500, 2: 500}
     progress = Progress(lambda: reached)
     due = progress.due()
-    progress.begin_anew(0)
+    progress.start_over(0)
     progress.keep([0, 2])
     progress.wrote(due)
     assert [progress.written(partition) for partition in reached] == [0, 0, 500]
@@ -171,8 +171,8 @@ async def test_a_recovery_ends_where_partitions_are_assigned_while_it_asks_the_b
     """What it found out is of partitions that have gone: their stores are closed, and others are read."""
     with unconnected(settings) as worker:
         tp = changelog_of(settings)
-        table, recovery, begun_anew = held(worker, tp), recovery_of(worker, tp), list[int]()
-        monkeypatch.setattr(table, "begin_anew", begun_anew.append)
+        table, recovery, started_over = held(worker, tp), recovery_of(worker, tp), list[int]()
+        monkeypatch.setattr(table, "start_over", started_over.append)
 
         async def assigned() -> None:
             worker.hot.assignments += 1
@@ -180,7 +180,7 @@ async def test_a_recovery_ends_where_partitions_are_assigned_while_it_asks_the_b
         await beginning_at(worker, monkeypatch, 10, assigned)
         with pytest.raises(RebalanceAgain):
             await recovery._build_highwaters(None, recovery.active_tps, recovery.active_highwaters, "active")
-        assert begun_anew == []
+        assert started_over == []
 
 
 async def test_partitions_that_are_assigned_while_a_mark_is_written_are_not_taken_for_those_before(

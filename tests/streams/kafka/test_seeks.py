@@ -127,14 +127,14 @@ async def test_an_offset_of_a_topic_that_was_deleted_counts_for_nothing_in_the_n
     async with running(settings) as worker:
         await until(lambda: worker.done == 3)
         assert await worker.consumer.commit()
-    async with running(settings, begun_anew=True) as worker:
+    async with running(settings, started_over=True) as worker:
         await until(lambda: worker.done == 3)
         assert worker.read == [0, 1, 2]
-        assert not worker.hot.has_begun_anew()
+        assert not worker.hot.has_started_over()
         await feed(settings, ["d"], "x")
         await until(lambda: worker.done == 4)
         assert await worker.consumer.commit()
-        assert worker.hot.has_begun_anew()
+        assert worker.hot.has_started_over()
         await seek(worker)
         await feed(settings, ["e"], "x")
         await until(lambda: worker.read == [0, 1, 2, 3, 4])

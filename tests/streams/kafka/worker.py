@@ -103,17 +103,17 @@ class TextWorker:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, refused: bytes | None = None, *, begun_anew: bool = False, topic_id: str | None = None
+    settings: Settings, refused: bytes | None = None, *, started_over: bool = False, topic_id: str | None = None
 ) -> AsyncIterator[TextWorker]:
-    """A worker that is up; stopped at the end of the block. `begun_anew`: its topic is another one than before.
+    """A worker that is up; stopped at the end of the block. `started_over`: its topic is another one than before.
 
     With the changelog's `topic_id`, its rows are on the disk.
     """
     await ensure_topics(settings.kafka)
     await make_changelog(settings)
     worker = TextWorker(settings, refused, topic_id)
-    if begun_anew:
-        worker.hot.begun_anew = frozenset({worker.topic})
+    if started_over:
+        worker.hot.started_over = frozenset({worker.topic})
     try:
         await worker.app.start()
         worker.hot.connect()

@@ -54,7 +54,7 @@ def test_every_database_is_opened_with_a_bound() -> None:
     assert found == {"tables/database/database.py"}
 
 
-def test_a_shard_keeps_its_share_when_its_catalog_is_written_anew(tmp_path: Path) -> None:
+def test_a_shard_keeps_its_share_when_its_catalog_is_rewritten(tmp_path: Path) -> None:
     shard = Shard(0, tmp_path, "toy", 8, LongTermSettings(), LifecycleSettings(), memory=300 << 20)
     assert setting(shard._catalog._db, "memory_limit") == "300.0 MiB"
     shard.limit_memory(400 << 20)

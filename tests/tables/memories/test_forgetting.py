@@ -417,7 +417,7 @@ def test_a_large_shard_leaves_the_erasing_to_its_next_owner(tmp_path: Path, monk
 
 
 @pytest.mark.slow
-def test_a_shard_works_on_after_its_file_was_written_anew(tmp_path: Path) -> None:
+def test_a_shard_works_on_after_its_file_was_rewritten(tmp_path: Path) -> None:
     """All that it keeps, in its order; new events, ageing, the archive and another model's vectors."""
     shard, forget = secretive(tmp_path)
     _, one, two, _ = shard.memories_of("u")
@@ -459,7 +459,7 @@ def calls() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("fatal", calls())
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_while_a_file_is_written_anew_loses_nothing(
+def test_a_crash_while_a_file_is_rewritten_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal: str, after: bool
 ) -> None:
     """At the next opening all rows are there, and what was not erased is erased in the first quiet minute."""

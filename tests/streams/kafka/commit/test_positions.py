@@ -80,10 +80,10 @@ def test_rows_that_are_read_again_are_not_counted_when_they_are_written_as_well(
     assert positions.rows == {0: 15, 1: 10}
 
 
-def test_of_a_changelog_that_is_begun_anew_nothing_is_known_and_of_others_all(positions: Positions) -> None:
+def test_of_a_changelog_that_is_started_over_nothing_is_known_and_of_others_all(positions: Positions) -> None:
     positions.begin([0, 1])
     positions.wrote(1, 10, 5)
-    positions.begin_anew(0)
+    positions.start_over(0)
     positions.wrote(0, 10, 5)
     positions.end()
     assert (positions.known(0), positions.known(1), positions.rows) == (None, 15, {1: 15})

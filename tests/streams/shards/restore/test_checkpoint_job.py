@@ -61,7 +61,7 @@ async def test_one_is_taken_of_what_changed_alone(tmp_path: Path, store: Checkpo
     assert facts == [(1, 6), (1, 5)]
 
 
-async def test_what_is_forgotten_meanwhile_has_the_checkpoint_begun_anew(
+async def test_what_is_forgotten_meanwhile_has_the_checkpoint_started_over(
     tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shard works on while one is taken."""
@@ -153,7 +153,7 @@ async def test_of_two_that_believe_to_own_a_partition_the_former_is_fenced(
         assert former.job.warnings() == []
 
 
-async def test_a_group_whose_generations_begin_anew_is_not_fenced_by_its_past(
+async def test_a_group_whose_generations_start_over_is_not_fenced_by_its_past(
     tmp_path: Path, store: Checkpoints, log: Log
 ) -> None:
     async with at_work(Worker(tmp_path / "1", store, log, generation=40)) as worker:

@@ -105,7 +105,7 @@ async def test_a_broker_that_was_killed_has_all_that_it_had_acknowledged(path: P
 
 
 @pytest.mark.slow
-async def test_offsets_stay_when_the_journal_is_written_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_offsets_stay_when_the_journal_is_rewritten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A changelog has fewer records then; whoever reads from an offset that is gone gets what is behind it."""
     with embedded_broker(journal=path) as broker:
         await create(broker)
