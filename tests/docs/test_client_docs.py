@@ -25,7 +25,7 @@ def blocks(page: str) -> list[str]:
 
 
 @pytest.mark.every_time
-@pytest.mark.parametrize(("page", "count"), [(PAGE, 4), (FIRST_PAGE, 1)])
+@pytest.mark.parametrize(("page", "count"), [(PAGE, 5), (FIRST_PAGE, 1)])
 async def test_each_block_runs(page: str, count: int, settings: Settings) -> None:
     there = blocks(page)
     assert len(there) == count

@@ -1,0 +1,281 @@
+"""What an in-memory Siltstone knows of one user: sessions, notes, memories, links."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote
+
+#: As in a worker at default settings.
+EXCHANGE_GAP: Final = timedelta(seconds=120)
+EXCHANGE_MESSAGES: Final = 16
+WINDOW: Final = timedelta(days=1)
+#: The importance of a memory for which the caller gives none; a worker estimates it from the text.
+IMPORTANCE: Final = 70.0
+
+_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "https://siltstone.dev/memory")
+_WORD: Final = re.compile(r"\w+")
+
+
+def words(text: str) -> set[str]:
+    """The words of a text, in lower case."""
+    return set(_WORD.findall(text.lower()))
+
+
+def relevance(question: str, text: str) -> float:
+    """The share of the question's words that the text has, 0-1. A worker compares meanings."""
+    asked = words(question)
+    return len(asked & words(text)) / len(asked) if asked else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message in a session."""
+
+    message_id: str
+    role: str
+    content: str
+    at: datetime
+    name: str | None = None
+    emotion: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A memory."""
+
+    id: uuid.UUID
+    text: str
+    kind: str
+    importance: float
+    created_at: datetime
+    session_id: str | None = None
+    agent_id: str | None = None
+    message_ids: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    pinned: bool = False
+    accesses: int = 0
+    accessed_at: datetime | None = None
+    superseded_by: uuid.UUID | None = None
+
+    def shown(self) -> dict[str, Any]:
+        """The memory as the API shows it. It does not decay: its score is its importance, and its state active."""
+        return {
+            "id": str(self.id),
+            "memory": self.text,
+            "kind": self.kind,
+            "importance": self.importance,
+            "score": self.importance,
+            "state": "active",
+            "created_at": iso(self.created_at),
+            "last_accessed": iso(self.accessed_at or self.created_at),
+            "access_count": self.accesses,
+            "pinned": self.pinned,
+            "session_id": self.session_id,
+            "agent_id": self.agent_id,
+            "message_ids": list(self.message_ids),
+            "metadata": dict(self.metadata),
+            "summary_of": [],
+            "summarized_by": None,
+            "superseded_by": None if self.superseded_by is None else str(self.superseded_by),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link between two memories."""
+
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: str
+    weight: float
+    created_at: datetime
+
+    def shown(self, seen_from: uuid.UUID) -> dict[str, Any]:
+        """The link as the API shows it beside one of its memories."""
+        return {
+            "source_id": str(self.source_id),
+            "target_id": str(self.target_id),
+            "kind": self.kind,
+            "weight": self.weight,
+            "direction": "out" if self.source_id == seen_from else "in",
+            "created_at": iso(self.created_at),
+        }
+
+
+@dataclass(slots=True)
+class Session:
+    """A session's messages. An ended one has become memories, and stays in its window."""
+
+    id: str
+    said: list[Said] = field(default_factory=list)
+    ended: bool = False
+
+    def exchanges(self) -> list[list[Said]]:
+        """The messages in time order, cut as a worker does: an answered user speaks again, or is silent for long."""
+        cut = list[list[Said]]()
+        for one in sorted(self.said, key=lambda message: message.at):
+            last = cut[-1] if cut else []
+            if (
+                not last
+                or (one.role == "user" and any(earlier.role == "assistant" for earlier in last))
+                or one.at - last[-1].at >= EXCHANGE_GAP
+                or len(last) >= EXCHANGE_MESSAGES
+            ):
+                cut.append([])
+            cut[-1].append(one)
+        return cut
+
+
+def memory_of(user_id: str, session_id: str, exchange: Sequence[Said]) -> Held:
+    """The memory that an exchange becomes, with the id that a worker gives it."""
+    parts = [_quoted(one.message_id) for one in exchange]
+    identity = uuid.uuid5(_NAMESPACE, f"{_quoted(user_id)}/{_quoted(session_id)}/{','.join(parts)}")
+    metadata = {name: value for one in exchange for name, value in one.metadata.items()}
+    return Held(
+        identity,
+        "\n".join(one.content for one in exchange if one.role in ("user", "assistant")),
+        "exchange",
+        IMPORTANCE,
+        exchange[0].at,
+        session_id,
+        message_ids=tuple(one.message_id for one in exchange),
+        metadata=metadata,
+    )
+
+
+@dataclass(slots=True)
+class User:
+    """Everything about one user."""
+
+    id: str
+    sessions: dict[str, Session] = field(default_factory=dict)
+    memories: dict[uuid.UUID, Held] = field(default_factory=dict)
+    notes: dict[uuid.UUID, tuple[Held, datetime]] = field(default_factory=dict)
+    links: list[Link] = field(default_factory=list)
+    history: dict[uuid.UUID, list[tuple[datetime, str, dict[str, Any]]]] = field(default_factory=dict)
+    forgotten: set[uuid.UUID] = field(default_factory=set)
+    summaries: dict[str, tuple[uuid.UUID, str]] = field(default_factory=dict)
+
+    def keep(self, memory: Held) -> None:
+        """Add a memory, or replace an item. One that was forgotten stays so, except an item."""
+        if memory.id in self.memories and memory.kind != "item":
+            return
+        if memory.id in self.forgotten and memory.kind != "item":
+            return
+        self.memories[memory.id] = memory
+        self.note(memory.id, memory.created_at, "created", {})
+
+    def change(self, identity: uuid.UUID, at: datetime, event: str, **fields: Any) -> None:
+        """Change a memory, and note the event in its history."""
+        if (memory := self.memories.get(identity)) is not None:
+            self.memories[identity] = replace(memory, **fields)
+            self.note(identity, at, event, {})
+
+    def note(self, identity: uuid.UUID, at: datetime, event: str, details: dict[str, Any]) -> None:
+        """Note an event of a memory."""
+        self.history.setdefault(identity, []).append((at, event, details))
+
+    def forget(self, identity: uuid.UUID) -> None:
+        """Remove a memory, a note or an exchange, with its links."""
+        self.forgotten.add(identity)
+        self.memories.pop(identity, None)
+        self.notes.pop(identity, None)
+        self.history.pop(identity, None)
+        self.links = [one for one in self.links if identity not in (one.source_id, one.target_id)]
+
+    def recent(self, now: datetime) -> Iterable[Held]:
+        """The exchanges of windows that are not memories, each as the memory that it may become."""
+        for session in self.sessions.values():
+            for exchange in session.exchanges():
+                made = memory_of(self.id, session.id, exchange)
+                old = exchange[-1].at + WINDOW <= now
+                if made.text.strip() and not old and made.id not in self.memories and made.id not in self.forgotten:
+                    yield made
+
+    def end(self, session: Session) -> None:
+        """Promote the exchanges of a session, as a worker does with `memory.scoring.policy: all`."""
+        session.ended = True
+        for exchange in session.exchanges():
+            made = memory_of(self.id, session.id, exchange)
+            if made.text.strip():
+                self.keep(made)
+
+
+def iso(moment: datetime) -> str:
+    """A time as the API writes it."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="")
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content: a text, or parts of which those with text count."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [one if isinstance(one, str) else one.get("text", "") for one in parts if isinstance(one, str | Mapping)]
+    return "\n".join(one if isinstance(one, str) else one.get("value", "") for one in texts)
+
+
+def shown_exchange(exchange: Sequence[Said], is_open: bool) -> dict[str, Any]:
+    """An exchange of a window as the API shows it."""
+    return {
+        "messages": [
+            {
+                "message_id": one.message_id,
+                "role": one.role,
+                "content": one.content,
+                "timestamp": iso(one.at),
+                "name": one.name,
+                "emotion": one.emotion,
+            }
+            for one in exchange
+        ],
+        "started_at": iso(exchange[0].at),
+        "ended_at": iso(exchange[-1].at),
+        "expires_at": iso(exchange[-1].at + WINDOW),
+        "open": is_open,
+    }
+
+
+def shown_decision(user: User, session: Session, exchange: Sequence[Said]) -> dict[str, Any]:
+    """What became of an exchange: a memory, or undecided until its session ends."""
+    made = memory_of(user.id, session.id, exchange)
+    promoted = made.id in user.memories
+    return {
+        "message_ids": [one.message_id for one in exchange],
+        "text": made.text,
+        "started_at": iso(exchange[0].at),
+        "ended_at": iso(exchange[-1].at),
+        "expires_at": iso(exchange[-1].at + WINDOW),
+        "status": "promoted" if promoted else "undecided",
+        "outlook": None if promoted else "promoted",
+        "importance": round(IMPORTANCE) if promoted else None,
+        "parts": None,
+        "memory_id": str(made.id) if promoted else None,
+        "waits_for": None,
+        "why": "every exchange is promoted",
+        "change": "nothing",
+    }
+
+
+def shown_relation(of: Held, other: Held, link: Link | None) -> dict[str, Any]:
+    """A memory that is linked with another one, or similar to it."""
+    return {
+        "id": str(other.id),
+        "memory": other.text,
+        "state": "active",
+        "relation": "semantic" if link is None else "explicit",
+        "similarity": round(relevance(of.text, other.text), 4),
+        "kind": None if link is None else link.kind,
+        "weight": None if link is None else link.weight,
+        "direction": None if link is None else link.shown(of.id)["direction"],
+    }

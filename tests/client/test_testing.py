@@ -1,0 +1,92 @@
+"""The in-memory Siltstone answers as a worker does."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from schemas.ids import memory_id
+from siltstone_client import Memory, NotFound, testing
+from siltstone_client.testing import InMemorySiltstone
+from tests.client.story import every_method
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def siltstone() -> InMemorySiltstone:
+    return InMemorySiltstone()
+
+
+@pytest.fixture
+def memory(siltstone: InMemorySiltstone) -> Iterator[Memory]:
+    with siltstone.memory() as memory:
+        yield memory
+
+
+async def test_every_method_in_memory(siltstone: InMemorySiltstone) -> None:
+    """The story that a worker is told, too."""
+    async with siltstone.async_memory() as memory:
+        await every_method(memory)
+
+
+def test_the_example_of_the_module_is_true() -> None:
+    assert doctest.testmod(testing) == (0, doctest.testmod(testing).attempted)
+
+
+def test_what_was_said_becomes_a_memory_under_its_id_when_the_session_ends(memory: Memory) -> None:
+    said = [
+        {"role": "user", "content": "I live in Oslo", "message_id": "m/1"},
+        {"role": "assistant", "content": "Ok"},
+    ]
+    added = memory.add([*said, {"role": "user", "content": "And I ski"}], user_id="ann", session_id="s 1")
+    hits = memory.search("Who lives in Oslo?", user_id="ann").results
+    assert [(one.memory, one.state) for one in hits][0] == ("I live in Oslo\nOk", "short_term")
+    memory.end_session(user_id="ann", session_id="s 1")
+    kept = memory.list(user_id="ann").memories
+    assert [one.memory for one in kept] == ["I live in Oslo\nOk", "And I ski"]
+    ids = [one.event_id for one in added.accepted]
+    assert kept[0].id == memory_id("ann", "s 1", ids[:2])
+    assert {one.state for one in memory.search("Oslo", user_id="ann").results} == {"active"}
+
+
+def test_users_know_nothing_of_each_other(memory: Memory) -> None:
+    kept = memory.remember("The key lies under the stone", user_id="ann")
+    assert memory.search("key", user_id="bob").results == []
+    with pytest.raises(NotFound, match="user bob has no memory"):
+        memory.get(kept.event_id, user_id="bob")
+
+
+def test_what_is_forgotten_does_not_come_back(memory: Memory) -> None:
+    said = {"role": "user", "content": "I live in Oslo", "message_id": "m1"}
+    memory.add(said, user_id="ann", session_id="s")
+    memory.end_session(user_id="ann", session_id="s")
+    (kept,) = memory.list(user_id="ann").memories
+    memory.forget(kept.id, user_id="ann")
+    memory.add(said, user_id="ann", session_id="s")
+    memory.end_session(user_id="ann", session_id="s")
+    assert memory.list(user_id="ann").total == 0
+    assert memory.search("Oslo", user_id="ann").results == []
+
+
+def test_a_bad_message_does_not_take_the_others_along(memory: Memory) -> None:
+    added = memory.add(
+        [{"role": "user", "content": "Hello"}, {"role": "robot", "content": "Beep"}], user_id="ann", session_id="s"
+    )
+    assert ([one.index for one in added.not_taken], len(added.accepted)) == ([1], 1)
+
+
+def test_its_clock_is_the_one_that_it_is_given() -> None:
+    """A note expires, and what was said leaves its window after a day."""
+    now = [START]
+    with InMemorySiltstone(lambda: now[0]).memory() as memory:
+        memory.add({"role": "user", "content": "Hello"}, user_id="ann", session_id="s")
+        memory.remember("Buy milk", user_id="ann", kind="short_term", session_id="s", ttl_seconds=60)
+        assert [one.memory for one in memory.notes(user_id="ann", session_id="s").memories] == ["Buy milk"]
+        now[0] += timedelta(seconds=61)
+        assert memory.notes(user_id="ann", session_id="s").memories == []
+        now[0] += timedelta(days=1)
+        assert memory.exchanges(user_id="ann", session_id="s").exchanges == []
