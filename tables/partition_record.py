@@ -44,7 +44,7 @@ def other_partitions(data_dir: Path, partitions: int) -> tuple[str, str] | None:
     recorded = recorded_partitions(data_dir)
     if recorded in (None, partitions):
         return None
-    what = f"kafka.partitions is {partitions}, and the users of {data_dir} are shared out by {recorded}"
+    what = f"kafka.partitions is {partitions}, but the users of {data_dir} are distributed over {recorded} partitions"
     return what, f"set kafka.partitions to {recorded}, or choose another data directory with --data or data_dir"
 
 

@@ -32,9 +32,7 @@ def make_private(folder: Path) -> None:
         try:
             folder.chmod(wanted)
         except PermissionError:
-            log.warning(
-                "%s may be read by others: it is another user's, who can shut them out (chmod %o)", folder, wanted
-            )
+            log.warning("other users may read %s: only its owner can prevent that (chmod %o)", folder, wanted)
 
 
 def umask_of(folder: Path) -> int:

@@ -163,7 +163,7 @@ class Checkpoints:
         chosen = hashlib.sha256(b"%d %d" % (mine.partition, generation)).digest()
         pack = base.packs[int.from_bytes(chosen[:8]) % len(base.packs)]
         if not mine.is_sound(pack.name):
-            log.warning("partition %d: pack %s is damaged; what was in it is put again", mine.partition, pack.name)
+            log.warning("partition %d: pack %s is damaged; its blocks are uploaded again", mine.partition, pack.name)
             self._damaged.add(pack.name)
 
     def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:

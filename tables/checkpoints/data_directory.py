@@ -49,7 +49,7 @@ def choice(checkpoints: Checkpoints, at: int | None = None, wanted: Collection[i
     there = {partition: checkpoints.generations(partition) for partition in checkpoints.partitions()}
     kept = {partition: found for partition, found in there.items() if found}
     if not kept:
-        raise NoCheckpoint(f"there is no checkpoint at {checkpoints.url}: look at checkpoints.url")
+        raise NoCheckpoint(f"there is no checkpoint at {checkpoints.url}: check checkpoints.url")
     fitting = {
         partition: [one for one in found if at is None or one.facts.at <= at] for partition, found in kept.items()
     }
@@ -66,13 +66,13 @@ def choice(checkpoints: Checkpoints, at: int | None = None, wanted: Collection[i
             oldest = kept[partition][-1].facts.at
             raise NoCheckpoint(
                 f"the oldest checkpoint of partition {partition} is of {iso(oldest)}: ask for a later time; "
-                "checkpoints.keep says how many stay"
+                "checkpoints.keep sets how many are kept"
             )
         if partition in kept and (other := fitting[partition][0].facts.partitions) != partitions:
             raise CheckpointMismatch(
                 partition,
-                f"its users are shared out by {other} partitions, and those of partition {newest.facts.partition} by "
-                f"{partitions}: ask for another time",
+                f"its users are distributed over {other} partitions, and those of partition "
+                f"{newest.facts.partition} over {partitions}: ask for another time",
             )
     return Choice(
         partitions,
@@ -92,7 +92,7 @@ def restore_directory(
     draft = data / DRAFT
     make_private(data)
     if any(path != draft for path in data.iterdir()):
-        raise DataDirError(data, "there is something in it: a checkpoint is restored into an empty folder")
+        raise DataDirError(data, "it is not empty: a checkpoint is restored into an empty folder")
     damaged = list[DamagedCheckpoint]()
     try:
         if draft.exists():

@@ -28,11 +28,13 @@ def misfit(
     if facts.partition != partition:
         return f"it is of partition {facts.partition}, not of {partition}"
     if facts.partitions != partitions:
-        return f"its users are shared out by {facts.partitions} partitions, and here by {partitions}"
+        return f"its users are distributed over {facts.partitions} partitions, but here over {partitions}"
     if (model := VectorModel(facts.model, facts.dimension)) not in models:
-        return f"its vectors are of {model}, and here of {models[0]}"
+        return f"its vectors are from {model}, but here from {models[0]}"
     for name, position in facts.positions.items():
         now = topic_ids.get(name, "")
         if now and position.topic_id and now != position.topic_id:
-            return f"topic {name} was recreated since (id {position.topic_id} then, {now} now)"
+            return (
+                f"topic {name} was recreated after the checkpoint was taken (id {position.topic_id} then, {now} now)"
+            )
     return None

@@ -91,7 +91,7 @@ class Generations:
             self.require_packs(manifest)
             manifest = Manifest(manifest.generation + 1, manifest.facts, manifest.packs, manifest.files)
         else:
-            reason = f"others take checkpoints of partition {self.partition} all the time"
+            reason = f"other workers keep taking checkpoints of partition {self.partition}"
             raise StoreUnavailable(self._store.url, reason)
         self._require_last(manifest)
         return manifest, len(content)
@@ -100,7 +100,9 @@ class Generations:
         """Raise `StoreUnavailable` if packs are missing: another worker's expiry may remove them in a long take."""
         there = self.packs()
         if any(pack.name not in there for pack in manifest.packs):
-            raise StoreUnavailable(self._store.url, "packs were removed while a checkpoint was taken", "take another")
+            raise StoreUnavailable(
+                self._store.url, "packs were removed while a checkpoint was taken", "take another checkpoint"
+            )
 
     def _require_last(self, manifest: Manifest) -> None:
         """Remove the manifest if it took a number that a newer owner had freed. Raises `Fenced`."""

@@ -85,11 +85,11 @@ def decoded(content: bytes, partition: int, generation: int) -> Manifest:
     line, newline, body = content.partition(b"\n")
     parts = line.split(b" ")
     if not newline or len(line) > HEADER_BYTES or len(parts) != 3 or parts[0] != MAGIC:
-        raise damaged("does not begin as one")
+        raise damaged("has no valid header")
     if hashlib.sha256(body).hexdigest().encode() != parts[2]:
-        raise damaged("has another checksum than it says")
+        raise damaged("does not match its checksum")
     if not parts[1].isdigit():
-        raise damaged("does not begin as one")
+        raise damaged("has no valid header")
     if int(parts[1]) > FORMAT:
         raise CheckpointMismatch(
             partition, f"a newer version wrote it (format {int(parts[1])}, this one reads up to {FORMAT})"
@@ -100,9 +100,9 @@ def decoded(content: bytes, partition: int, generation: int) -> Manifest:
         raise damaged("cannot be read") from exc
     mine = (manifest.generation, manifest.facts.partition, manifest.facts.format)
     if mine != (generation, partition, int(parts[1])):
-        raise damaged("is another one's")
+        raise damaged("belongs to another checkpoint")
     if not all(_sound(file, manifest.packs) for file in manifest.files):
-        raise damaged("names what cannot be")
+        raise damaged("lists impossible files or blocks")
     return manifest
 
 

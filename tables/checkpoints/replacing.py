@@ -66,7 +66,7 @@ def replace_shard(partition: int, restored: Path, place: Path, aside: Path, *, p
             restored.rename(place)
         except OSError as exc:
             if exc.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise ShardLocked(partition, f"another worker has just begun {place}") from exc
+                raise ShardLocked(partition, f"another worker has just created {place}") from exc
             raise
     synced(place.parent)
     shutil.rmtree(aside, ignore_errors=True)

@@ -185,12 +185,12 @@ def verified(store: Store, packs: str, manifest: Manifest, progress: Progress) -
 def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | None:
     """The reason why a block is damaged, or None."""
     if content is None:
-        return "its pack is not there"
+        return "its pack is missing"
     found = content[block.offset - fetch.start :][: block.length]
     if len(found) < block.length:
-        return "its pack is shorter than it was"
+        return "its pack is too short"
     if hashlib.sha256(found).hexdigest() != block.sha256:
-        return "its checksum is another"
+        return "its checksum differs"
     return None
 
 

@@ -34,7 +34,7 @@ from schemas.settings import LongTermSettings
 from schemas.sources import SOURCES
 from schemas.times import iso
 from tables.memories import items, overflow, pinning
-from tables.memories.catalog.catalog import NewLink, Tombstone
+from tables.memories.catalog.changes import NewLink, Tombstone
 from tables.memories.catalog.erasing import Named
 from tables.memories.editing import edited, reworded
 from tables.memories.forgetting import forget

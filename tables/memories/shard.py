@@ -27,7 +27,8 @@ from tables.checkpoints.snapshot import SnapshotFile
 from tables.database.database import ALONE
 from tables.memories.batch import Applied, Batch, covers, together
 from tables.memories.catalog.archive import Archived
-from tables.memories.catalog.catalog import Catalog, Changes, Done, ExpiredItem, Holdings, NewLink, UserCount
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes, Done, ExpiredItem, Holdings, NewLink, UserCount
 from tables.memories.catalog.cleanup import Verdicts
 from tables.memories.catalog.erasures import Erasure
 from tables.memories.catalog.reembedding import Reembedding, VectorModel
@@ -114,7 +115,7 @@ class Shard:
             except OSError as exc:
                 log.warning("shard %d: %s", self.partition, exc)
         for older in (self._folder / name for name in _OLDER if (self._folder / name).exists()):
-            log.info("shard %d: %s is of an older version, and was replaced by segments", self.partition, older.name)
+            log.info("shard %d: %s of an older version was replaced by segments", self.partition, older.name)
             index.seal()  # vectors reveal texts: the old file has to go
             older.unlink()
         return index
@@ -550,9 +551,9 @@ class Shard:
             self._index.sync()
             self._catalog.erase()
         except DataDirError as exc:
-            log.warning("shard %d: what was forgotten stays in pages of the catalog for now: %s", self.partition, exc)
+            log.warning("shard %d: forgotten data stays in pages of the catalog for now: %s", self.partition, exc)
         else:
-            log.info("shard %d: the catalog was rewritten, without what was forgotten", self.partition)
+            log.info("shard %d: the catalog was rewritten without forgotten data", self.partition)
 
     def close(self) -> None:
         """Save and release the files. Forgotten data is erased from a small catalog now, else by its next owner."""

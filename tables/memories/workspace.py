@@ -14,7 +14,8 @@ from schemas.memories import Memory, shown_score
 from schemas.settings import LifecycleSettings
 from schemas.times import iso
 from tables.memories.catalog.archive import ToArchive
-from tables.memories.catalog.catalog import Catalog, Changes, Done, Merged, Move, NewLink, Unlinked
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes, Done, Merged, Move, NewLink, Unlinked
 from tables.memories.catalog.erasing import NAMING, OUR_REASONS, Named
 from tables.vectors.index import Vectors
 

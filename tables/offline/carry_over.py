@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from tables.database.database import connect
 from tables.database.inspection import inspect_catalog
-from tables.memories.catalog.catalog import Tombstone
+from tables.memories.catalog.changes import Tombstone
 
 #: Catalogs of earlier versions do not have this column.
 _HAS_SEEN: Final = "SELECT count(*) FROM duckdb_columns() WHERE (table_name, column_name) = ('tombstones', 'seen_at')"

@@ -68,7 +68,7 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
     if ours != theirs:
         raise ShardError(
             partition,
-            f"its vectors come from {ours.model} ({ours.dimension}), those of {made.parent.parent.parent} from "
+            f"its vectors come from {ours.model} ({ours.dimension}), and those of {made.parent.parent.parent} from "
             f"{theirs.model} ({theirs.dimension}): they cannot be compared",
         )
     try:
@@ -78,7 +78,7 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
             found = [_of_rows(db, partition, table, _since(db, table, sql), users) for table, sql in _ROWS.items()]
             found.append(_of_vectors(db, partition, (live, made), users))
     except duckdb.Error as exc:
-        raise ShardError(partition, f"the two cannot be compared: {str(exc).splitlines()[0]}") from exc
+        raise ShardError(partition, f"the two shards cannot be compared: {str(exc).splitlines()[0]}") from exc
     return [one for one in found if one is not None]
 
 
@@ -130,9 +130,9 @@ def _vector_file(db: duckdb.DuckDBPyConnection, name: str, partition: int, path:
     info = read_info(db, name)
     assert info.identity is not None
     if info.vectors_file is None or info.dimension is None:
-        raise ShardError(partition, f"{path} is of an older Siltstone: have a worker of this one open it first")
+        raise ShardError(partition, f"an older Siltstone wrote {path}: open it with a worker of this version first")
     if not path_of(path.parent, info.vectors_file).exists():
-        raise ShardError(partition, f"{path_of(path.parent, info.vectors_file)} is gone")
+        raise ShardError(partition, f"{path_of(path.parent, info.vectors_file)} is missing")
     return VectorFile(path.parent, Head(info.identity, info.vectors_file, info.dimension))
 
 

@@ -52,7 +52,7 @@ def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) 
             index.seal()
             index.merge_all()
             if index.unsealed:
-                raise ShardError(partition, f"the segments in {folder} cannot be written; look at the disk")
+                raise ShardError(partition, f"the segments in {folder} cannot be written; check the disk")
             index.publish(catalog.next_stamp)
         except BaseException:
             index.discard()
@@ -60,7 +60,7 @@ def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) 
         index.note(catalog.changes)
         (folder / "vectors.faiss").unlink(missing_ok=True)  # an older version's
         if _found(catalog, folder, model.dimension, rows) != "in step":
-            raise ShardError(partition, f"{folder} does not hold the segments that were written; look at the disk")
+            raise ShardError(partition, f"{folder} does not hold the segments that were written; check the disk")
         size = sum(segment.layout.bytes for segment in index.segments)
         return Rebuilt(partition, model.name, model.dimension, len(rows), size, was)
     finally:

@@ -10,7 +10,7 @@ from typing import Final
 import orjson
 
 from schemas.memories import Memory
-from tables.memories.catalog.catalog import Changes
+from tables.memories.catalog.changes import Changes
 from tables.search.recent import Recent
 
 #: About how many bytes a memory takes besides its text, metadata and message ids.

@@ -33,7 +33,8 @@ import orjson
 from schemas.errors import DataDirError
 from schemas.memories import Memory
 from tables.database.shard_info import ShardInfo
-from tables.memories.catalog.catalog import Catalog, Changes
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes
 from tables.runs import Places
 from tables.search import bodies, terms_file
 from tables.search.bodies import BodiesFile, body_of, check_of, memory_of
@@ -118,7 +119,7 @@ class SearchRows:
         known = self._file.load(self._catalog.info.read().search_rows or 0, self._catalog.changes)
         old = self._file.rows if known else np.zeros(0, ROW)
         if not (checks(old) == old["check"]).all():
-            log.warning("%s: damaged rows: all are recreated", self._folder)
+            log.warning("%s: some rows are damaged: all rows are recreated", self._folder)
             known, old = False, np.zeros(0, ROW)
         held = old[old["flags"] & HELD > 0]
         self._terms.begin(int((held["terms_at"] + terms_file.bytes_of(held)).max(initial=0)))
@@ -334,7 +335,7 @@ class SearchRows:
             rows["body_at"] = self._bodies.put(written)
         except OSError as exc:
             self._lacking = True
-            log.warning("%s: bodies are not written: %s", self._folder, exc.strerror)
+            log.warning("%s: bodies cannot be written: %s", self._folder, exc.strerror)
             return
         rows["body"] = [len(body) for body in written]
         rows["body_check"] = [check_of(body, seq) for body, seq in zip(written, rows["seq"].tolist(), strict=True)]

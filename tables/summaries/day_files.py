@@ -138,7 +138,7 @@ class DayFiles:
             except OSError:
                 self._left |= dict.fromkeys(old)  # it is removed where it lies
         if unusable := self.sweep():
-            raise SummaryFilesError("summaries could not be removed, which is tried again", unusable)
+            raise SummaryFilesError("summaries could not be removed; the removal is tried again", unusable)
         return removed
 
     def sweep(self) -> list[Unusable]:

@@ -100,7 +100,7 @@ class SegmentedIndex:
         if found is None and (self._folder / files.NAME).exists():
             log.warning("%s: %s cannot be read: its segments are rebuilt", self._name, files.NAME)
         if found is not None and (found.dimension != self.dimension or not fits(found.stamp)):
-            log.warning("%s: %s is not of this catalog: its segments are rebuilt", self._name, files.NAME)
+            log.warning("%s: %s does not belong to this catalog: its segments are rebuilt", self._name, files.NAME)
             found = None
         whole = found is not None and found.changes == changes
         for named in found.segments if found is not None else ():
@@ -111,7 +111,7 @@ class SegmentedIndex:
                 continue
             whole = False
             log.warning(
-                "%s: %s is damaged: its %d vectors are added again from those that are stored",
+                "%s: %s is damaged: its %d vectors are added again from the stored vectors",
                 self._name,
                 named.name,
                 named.rows,
@@ -249,7 +249,7 @@ class SegmentedIndex:
                 try:
                     segment.wipe(seqs)
                 except OSError as exc:
-                    told = "%s: vectors that were forgotten stay in %s for now: %s"
+                    told = "%s: forgotten vectors stay in %s for now: %s"
                     log.warning(told, self._name, segment.path.name, exc.strerror)
         self._set_parts()
 
@@ -401,7 +401,7 @@ class SegmentedIndex:
             job.discard()
             self._stuck = True
             if not self._told:
-                log.warning("%s: segments cannot be written, which is tried again each minute: %s", self._name, exc)
+                log.warning("%s: segments cannot be written; a new attempt follows each minute: %s", self._name, exc)
             self._told = True
             return
         self._told = False
@@ -422,7 +422,7 @@ class SegmentedIndex:
             return []
         segment = Segment.opened(job.path, self.dimension)
         if segment is None:
-            raise DataDirError(job.path, "it does not hold what was written; look at the disk")
+            raise DataDirError(job.path, "it does not hold the written data; check the disk")
         if self._went:
             segment.wipe(np.unique(np.concatenate(self._went)))
         return [segment]

@@ -79,7 +79,7 @@ class VectorFile:
             return
         if held.strip(b"\0"):
             raise DataDirError(
-                self.path, "it holds the vectors of another catalog: put back the one that belongs to this"
+                self.path, "it holds the vectors of another catalog: put back the file of this catalog"
             )
         with self._translated():
             os.ftruncate(self._file, HEAD_BYTES)

@@ -156,7 +156,7 @@ class PartitionStore:
             raise
         if self.state.format != FORMAT:
             self._db.close()
-            self._start_over(f"it has format {self.state.format}, this version {FORMAT}")
+            self._start_over(f"it has format {self.state.format}, but this version has {FORMAT}")
             self._open()
             self.state, self._rewritten = State(), 0
         if not self.state.changes:
@@ -189,7 +189,7 @@ class PartitionStore:
             raise DataDirError(self.folder, said) from exc
 
     def _start_over(self, why: str) -> None:
-        log.warning("%s: %s: it is removed, and its changelogs are read from the start", self.folder, why)
+        log.warning("%s: %s: the store is removed, and its changelogs are read from the start", self.folder, why)
         remove_rows(self.folder)
 
     def _kept_state(self) -> State:
@@ -334,7 +334,7 @@ class PartitionStore:
             if said.startswith("Corruption"):
                 with contextlib.suppress(OSError):
                     (self.folder / DAMAGED).touch()
-                said = f"{said}: start the worker again, and it is recreated from its changelogs"
+                said = f"{said}: start the worker again: the store is then recreated from its changelogs"
             elif "No space left" in said:
                 said = f"{os.strerror(28)}"
             raise DataDirError(self.folder, said) from exc

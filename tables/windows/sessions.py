@@ -90,7 +90,7 @@ class Sessions(RowsByUser[Session]):
         self._follow(times, partition, user_id)
         for key in sorted((key for key, at in times.items() if at > since), key=times.__getitem__, reverse=True):
             session = self.get(partition, key)
-            assert session is not None, "a session's time is known, and the session is not there"
+            assert session is not None, "a session's time is known, but the session is missing"
             yield session
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:

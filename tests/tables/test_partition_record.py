@@ -29,8 +29,8 @@ def test_another_number_than_the_noted_one_is_one_line_that_says_what_to_do(tmp_
     with pytest.raises(SettingsError) as refused:
         require_partitions(tmp_path, 8)
     assert str(refused.value) == (
-        f"kafka.partitions is 8, and the users of {tmp_path} are shared out by 4: set kafka.partitions to 4, or "
-        "choose another data directory with --data or data_dir"
+        f"kafka.partitions is 8, but the users of {tmp_path} are distributed over 4 partitions: set "
+        "kafka.partitions to 4, or choose another data directory with --data or data_dir"
     )
     (finding,) = partition_findings(tmp_path, 8)
     assert finding.outcome is Outcome.FAILED
@@ -62,6 +62,6 @@ async def test_a_worker_of_another_number_does_not_begin(settings: Settings) -> 
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     async with running.started(settings):
         assert recorded_partitions(settings.data_dir) == settings.kafka.partitions
-    with pytest.raises(SettingsError, match=r"kafka.partitions is 3, and the users of .* are shared out by"):
+    with pytest.raises(SettingsError, match=r"kafka.partitions is 3, but the users of .* are distributed over"):
         async with running.started(settings.model_copy(update={"kafka": elsewhere})):
             pass

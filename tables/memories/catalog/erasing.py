@@ -27,9 +27,9 @@ NAMING: Final = {"history": ("memory_id",), "links": ("source_id", "target_id"),
 #: Tables that forgetting keeps, and why.
 KEPT: Final = {
     "transitions": "the audit trail: ids, states and times. A reason that is not ours becomes 'erased'",
-    "tombstones": "what was forgotten does not come back when the log is read again",
-    "applied": "ids of events: one that is read again changes nothing",
-    "ratings": "a number for an id, and no word: a replay pays for none twice. Retention drops it",
+    "tombstones": "they keep forgotten memories from coming back when the log is read again",
+    "applied": "ids of events, so that an event that is read again changes nothing",
+    "ratings": "numbers by id, without words, so that no replay pays for a rating twice. Retention drops them",
     "watermarks": "offsets of the log, which belong to no user",
     "shard_info": "the shard's own",
     "migrations": "the schema's",

@@ -95,8 +95,8 @@ class Reembedding:
         if self._target not in (None, target):
             raise ShardError(
                 self._partition,
-                f"a change of its vectors to those of {self._target} is half done: go on with that model, or drop "
-                "it with `siltstone reembed --abandon`",
+                f"a change of its vectors to those of {self._target} is half done: continue with that model, or "
+                "drop the change with `siltstone reembed --abandon`",
             )
 
     def abandon(self) -> bool:

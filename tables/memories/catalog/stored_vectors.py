@@ -87,13 +87,14 @@ class StoredVectors:
         if end and not path_of(self._folder, number).exists():
             raise ShardError(
                 self._partition,
-                f"{path_of(self._folder, number)} is gone, and with it the vectors of its memories: put back the one "
-                "that was there, or the whole folder from a backup, or make the shard again with `siltstone replay "
-                "--into`",
+                f"{path_of(self._folder, number)}, the file of its vectors, is missing: put the file back, restore "
+                "the whole folder from a backup, or rebuild the shard with `siltstone replay --into`",
             )
         self._file, self._end = self._made(number, dimension), end
         if self._file.slots < end:
-            log.warning("shard %d: %s has lost its end", self._partition, self._file.path.name)
+            log.warning(
+                "shard %d: %s is too short: vectors at its end are missing", self._partition, self._file.path.name
+            )
         self._file.keep(end)
 
     def _made(self, number: int, dimension: int) -> VectorFile:
@@ -128,7 +129,7 @@ class StoredVectors:
         info = self._info.read()
         dimension = info.dimension if self.table == "vectors" else info.next_dimension
         assert dimension is not None, "it is noted with the table"
-        log.info("shard %d: its vectors move into a file of their own", self._partition)
+        log.info("shard %d: its vectors are moved into a file of their own", self._partition)
         numbers = np.sort(self._db.execute(f"SELECT seq FROM {before}").fetchnumpy()["seq"].astype(np.int64))
         with transaction(self._db):
             noted = self.begin(dimension)
@@ -169,7 +170,7 @@ class StoredVectors:
         assert self._file is not None, "`begin` comes first"
         named, of_slots = self._named(seqs), self._file.reader()
         if len(named.seqs) != len(seqs):
-            raise KeyError("of some of these numbers there are no vectors")
+            raise KeyError("some of these numbers have no vectors")
         order = np.empty(len(seqs), np.int64)
         order[_places(named.seqs, seqs)] = np.arange(len(seqs))
 
@@ -186,7 +187,7 @@ class StoredVectors:
         lost = digests(vectors) != named.digests
         if lost.any():
             log.warning(
-                "shard %d: %s does not hold %d vectors that its catalog names: the two are not of one moment",
+                "shard %d: %s lacks %d vectors that its catalog lists: the two are from different moments",
                 self._partition,
                 self._file.path.name,
                 np.count_nonzero(lost),
@@ -224,7 +225,7 @@ class StoredVectors:
         try:
             self._file.wipe(slots)
         except DataDirError as exc:
-            log.warning("shard %d: vectors that were forgotten stay in their file for now: %s", self._partition, exc)
+            log.warning("shard %d: forgotten vectors stay in their file for now: %s", self._partition, exc)
 
     def tidy(self) -> None:
         """Erase all vectors that no row names. Raises `DataDirError`; the present file then stays in use."""

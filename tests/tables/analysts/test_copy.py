@@ -20,7 +20,8 @@ from schemas.settings import LifecycleSettings
 from tables.analysts.copy import FILE, Copy, Fingerprint, assemble, snapshot_of_files
 from tables.analysts.statistics import distribution
 from tables.database.database import Interruption
-from tables.memories.catalog.catalog import Catalog, Changes, NewLink
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes, NewLink
 from tests.support.making import START
 from tests.tables.memories.catalog.test_catalog import DIMENSION, HALVED, adding, dropping, memory
 

@@ -13,7 +13,8 @@ from schemas.lifecycle import DAY_MS
 from schemas.settings import LifecycleSettings
 from tables.analysts.statistics import StateChange, StateOnDay, added, day_of, distribution, first_moment, rates
 from tables.memories.catalog.archive import ToArchive
-from tables.memories.catalog.catalog import Catalog, Changes, Move
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes, Move
 from tests.support.making import START
 from tests.tables.memories.catalog.test_catalog import HALVED, adding, dropping, memory, opened
 

@@ -83,14 +83,14 @@ def test_two_numbers_of_partitions_are_not_mixed(kept: Kept, tmp_path: Path) -> 
     source = written(tmp_path / "other", shard__catalog_duckdb=b"x")
     other = snapshot(source, facts(partition=1, at=1_000))
     kept.checkpoints.take(other._replace(facts=facts(partition=1, at=1_000, partitions=4)))
-    with pytest.raises(CheckpointMismatch, match="shared out by 4 partitions, and those of partition 0 by 8"):
+    with pytest.raises(CheckpointMismatch, match="distributed over 4 partitions, and those of partition 0 over 8"):
         choice(kept.checkpoints)
 
 
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(kept: Kept, tmp_path: Path) -> None:
     kept.take(0, 1_000)
     data = written(tmp_path / "data", mine_txt=b"mine")
-    with pytest.raises(DataDirError, match="there is something in it"):
+    with pytest.raises(DataDirError, match="it is not empty"):
         restore_directory(kept.checkpoints, choice(kept.checkpoints), data)
     assert content(data) == {"mine.txt": b"mine"}
 

@@ -100,7 +100,7 @@ class TestDamage:
         assert manifest is not None
         seen: list[tuple[int, int]] = []
         (damage,) = checkpoints.verify(manifest, lambda done, whole: seen.append((done, whole)))
-        assert damage == ("shard/catalog.duckdb", 12_288 + 262_144, pack.name, "its checksum is another")
+        assert damage == ("shard/catalog.duckdb", 12_288 + 262_144, pack.name, "its checksum differs")
         assert seen[-1] == (MEGABYTE + 9, MEGABYTE + 9)
 
     @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -245,7 +245,7 @@ class TestDoors:
 
     def test_there_is_no_such_bucket(self, door: Door, tmp_path: Path) -> None:
         checkpoints = Checkpoints("s3://nobody-made-it/prefix", patience=IMPATIENT)
-        with pytest.raises(StoreMissing, match="make it, or correct"):
+        with pytest.raises(StoreMissing, match="create it, or correct"):
             checkpoints.take(snapshot(state(tmp_path)))
         with pytest.raises(StoreMissing):
             checkpoints.read(3, 1)

@@ -28,17 +28,20 @@ HERE: dict[str, Any] = {
         ({"topic_ids": {}}, None),
         ({"topic_ids": {"long-term": ""}}, None),
         ({"partition": 4}, "it is of partition 3, not of 4"),
-        ({"partitions": 4}, "its users are shared out by 8 partitions, and here by 4"),
+        ({"partitions": 4}, "its users are distributed over 8 partitions, but here over 4"),
         ({"models": [VectorModel("other", 4), VectorModel("toy", 4)]}, None),
         (
             {"models": [VectorModel("other", 4)]},
-            "its vectors are of toy (4 dimensions), and here of other (4 dimensions)",
+            "its vectors are from toy (4 dimensions), but here from other (4 dimensions)",
         ),
         (
             {"models": [VectorModel("toy", 5), VectorModel("other", 4)]},
-            "its vectors are of toy (4 dimensions), and here of toy (5 dimensions)",
+            "its vectors are from toy (4 dimensions), but here from toy (5 dimensions)",
         ),
-        ({"topic_ids": {"long-term": "new"}}, "topic long-term was recreated since (id topic-id then, new now)"),
+        (
+            {"topic_ids": {"long-term": "new"}},
+            "topic long-term was recreated after the checkpoint was taken (id topic-id then, new now)",
+        ),
     ],
     ids=lambda value: None,
 )
@@ -54,5 +57,5 @@ def test_a_newer_version_is_said_first() -> None:
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "a//b", "a/./b", "", "a/..", "nul\0"])
 def test_no_file_is_written_outside_the_folder(name: str) -> None:
     file = File(name, 0, checksum_of(()), ())
-    with pytest.raises(DamagedCheckpoint, match="names what cannot be"):
+    with pytest.raises(DamagedCheckpoint, match="lists impossible files or blocks"):
         decoded(encoded(Manifest(1, facts(), (), (file,))), 3, 1)

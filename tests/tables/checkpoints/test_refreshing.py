@@ -92,7 +92,7 @@ def test_a_pack_that_is_gone_leaves_it_as_it_was(
     checkpoints, first, second, _ = rounds
     before = content(tmp_path / "copy")
     monkeypatch.setattr(Store, "read_range", lambda *_: None)
-    with pytest.raises(DamagedCheckpoint, match="its pack is not there"):
+    with pytest.raises(DamagedCheckpoint, match="its pack is missing"):
         checkpoints.refresh(tmp_path / "copy", first, second)
     assert content(tmp_path / "copy") == before
 

@@ -63,7 +63,7 @@ def test_what_another_worker_begins_in_that_moment_stays(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", raced)
-    with pytest.raises(ShardLocked, match="has just begun"):
+    with pytest.raises(ShardLocked, match="has just created"):
         replace_shard(3, restored, place, tmp_path / "aside", position=None)
     assert position_of(place) == 1
 

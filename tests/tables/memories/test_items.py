@@ -15,7 +15,7 @@ from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings, LongTermSettings
 from schemas.times import iso
-from tables.memories.catalog.catalog import ExpiredItem
+from tables.memories.catalog.changes import ExpiredItem
 from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 from tests.support.making import START, axis, promotion

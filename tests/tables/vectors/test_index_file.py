@@ -221,7 +221,7 @@ def test_an_older_copy_of_one_file_takes_no_memory_for_another(
         put_back(tmp_path, backup)
     shutil.copy(tmp_path / "backup", tmp_path / restored)
     shard = reopen()
-    told = "shard 0: segments.json is not of this catalog: its segments are rebuilt" in caplog.messages
+    told = "shard 0: segments.json does not belong to this catalog: its segments are rebuilt" in caplog.messages
     assert told == (restored == "catalog.duckdb")
     apply(shard, promotion("3", "c"))
     died(shard)

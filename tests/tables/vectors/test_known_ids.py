@@ -112,8 +112,8 @@ def reopen(tmp_path: Path) -> Iterator[Open]:
 
 def test_a_hash_that_another_id_has_as_well_changes_nothing(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all ids had the same hash: each of them is looked up, and found to be new."""
-    for name in ("hashes_of", "hashes_of_names"):
-        monkeypatch.setattr(f"tables.memories.catalog.catalog.{name}", lambda ids: np.ones(len(list(ids)), np.uint64))
+    for name in ("catalog.hashes_of", "catalog.hashes_of_names", "queries.hashes_of", "queries.hashes_of_names"):
+        monkeypatch.setattr(f"tables.memories.catalog.{name}", lambda ids: np.ones(len(list(ids)), np.uint64))
     shard = reopen()
     for place in range(3):
         said = promotion(f"text {place}", str(place))

@@ -261,7 +261,7 @@ def test_a_damaged_segment_is_missed_alone(tmp_path: Path, caplog: pytest.LogCap
         path.write_bytes(content)
     index, in_step = opened(tmp_path, 4)
     assert (in_step, index.seqs().tolist()) == (False, list(range(20, 30)))
-    told = f"shard 0: {path.name} is damaged: its 20 vectors are added again from those that are stored"
+    told = f"shard 0: {path.name} is damaged: its 20 vectors are added again from the stored vectors"
     assert caplog.messages == [told]
     assert not path.exists()
     index.add(*rows(0, 20))
@@ -323,7 +323,7 @@ def test_a_full_disk_puts_it_off_and_is_told_once(
         assert_same(index, whole)
         assert segment_files(tmp_path) == before
     assert len(caplog.messages) == 1
-    assert "cannot be written, which is tried again each minute" in caplog.messages[0]
+    assert "cannot be written; a new attempt follows each minute" in caplog.messages[0]
     monkeypatch.undo()
     index.tidy()
     assert_same(index, whole)

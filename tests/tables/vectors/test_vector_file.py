@@ -62,7 +62,7 @@ def test_what_is_not_kept_leaves_the_file(tmp_path: Path) -> None:
 def test_a_file_of_another_catalog_is_refused(tmp_path: Path, other: Head) -> None:
     filled(tmp_path).close()
     before = (tmp_path / "vectors-3.f32").read_bytes()
-    with pytest.raises(DataDirError, match="another catalog: put back the one that belongs to this"):
+    with pytest.raises(DataDirError, match="another catalog: put back the file of this catalog"):
         VectorFile(tmp_path, other)
     assert (tmp_path / "vectors-3.f32").read_bytes() == before
 

@@ -172,7 +172,7 @@ def test_what_is_damaged_is_removed_and_said(
     damaged.write_bytes(b"nonsense" * 20)
     second = opened()
     assert second.open()[TEXTS] is None
-    assert "it is removed, and its changelogs are read from the start" in caplog.text
+    assert "the store is removed, and its changelogs are read from the start" in caplog.text
 
 
 def test_rows_that_are_damaged_are_made_anew_at_the_next_start(tmp_path: Path, opened: Callable[..., Worker]) -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from schemas.lifecycle import DAY_MS, half_life_of, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
-from tables.memories.catalog.catalog import Catalog, Changes
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes
 from tables.memories.catalog.next_checks import NEVER, NextChecks
 from tests.support.examples import examples
 from tests.support.making import START

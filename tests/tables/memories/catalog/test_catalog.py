@@ -20,7 +20,8 @@ from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from schemas.times import iso
-from tables.memories.catalog.catalog import Catalog, Changes, Merged, NewLink, Tombstone, Unlinked
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes, Merged, NewLink, Tombstone, Unlinked
 from tests.support.examples import examples
 from tests.support.making import START, axis
 

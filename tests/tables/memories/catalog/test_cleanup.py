@@ -17,7 +17,8 @@ from schemas.lifecycle import DAY_MS, half_life_of, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import CleanupSettings, LifecycleSettings, WhitelistSettings
 from tables.memories.catalog.archive import ToArchive
-from tables.memories.catalog.catalog import Catalog, Changes, NewLink
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes, NewLink
 from tables.memories.catalog.cleanup import Candidate, Kind, Verdicts
 from tests.support.examples import examples
 from tests.support.making import START

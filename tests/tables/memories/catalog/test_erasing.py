@@ -13,7 +13,7 @@ import pytest
 
 from schemas.events import Archive, Edit, Forget, ForgetUser, Link, LongTermEvent, Remember, Remove
 from schemas.settings import LifecycleSettings, LongTermSettings
-from tables.memories.catalog.catalog import Changes
+from tables.memories.catalog.changes import Changes
 from tables.memories.catalog.erasing import KEPT, NAMING, NUMBERED
 from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.catalog.watermarks import Watermark

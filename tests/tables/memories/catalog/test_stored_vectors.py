@@ -183,7 +183,7 @@ def test_a_vector_that_is_not_what_the_catalog_says_is_not_believed(
     lose(tmp_path)
     with caplog.at_level(logging.WARNING):
         shard = opened(tmp_path)
-    assert any("vectors-1.f32 does not hold 1 vectors that its catalog names" in one for one in caplog.messages)
+    assert any("vectors-1.f32 lacks 1 vectors that its catalog lists" in one for one in caplog.messages)
     assert in_it(shard) == [1, 0]
     shard.close()
 

@@ -1,0 +1,152 @@
+"""The changes of one batch of events, as rows."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from schemas.memories import Memory
+from schemas.times import SKEW_MS
+from tables.memories.catalog.archive import ToArchive
+from tables.memories.catalog.erasing import Named
+from tables.vectors.index import Vectors, matrix
+
+
+class NewLink(NamedTuple):
+    user_id: str
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: str
+    weight: float
+    created_at: int
+
+
+class Unlinked(NamedTuple):
+    user_id: str
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: str
+
+
+class Merged(NamedTuple):
+    """A near-copy, and the memory into which it was merged."""
+
+    memory_id: uuid.UUID
+    user_id: str
+    into_id: uuid.UUID
+    #: Epoch ms.
+    said_at: int
+
+
+class Move(NamedTuple):
+    """A change of a memory's state or place, with its score at that moment (epoch ms)."""
+
+    memory_id: uuid.UUID
+    user_id: str
+    from_state: str
+    to_state: str
+    score: float
+    occurred_at: int
+    reason: str
+
+
+class Done(NamedTuple):
+    """What was done to a memory, at `occurred_at` (epoch ms)."""
+
+    memory_id: uuid.UUID
+    user_id: str
+    occurred_at: int
+    event: str
+    details: dict[str, Any]
+
+
+class ExpiredItem(NamedTuple):
+    """An item that has expired, and when (epoch ms)."""
+
+    user_id: str
+    memory_id: uuid.UUID
+    expired_at: int
+
+
+class Holdings(NamedTuple):
+    """How many memories a user has, and when the oldest and the newest were made (epoch ms)."""
+
+    user_id: str
+    memories: int
+    oldest: int
+    newest: int
+
+
+class UserCount(NamedTuple):
+    """How many memories a user has, and when one of them was made or read last (epoch ms)."""
+
+    user_id: str
+    memories: int
+    newest: int
+
+
+class Tombstone(NamedTuple):
+    """A memory that was forgotten; `memory_id` None: all of the user's memories up to `forgotten_at` (epoch ms).
+
+    `seen_at` is the newest time of the user's memories at that moment.
+    """
+
+    user_id: str
+    memory_id: uuid.UUID | None
+    forgotten_at: int
+    seen_at: int | None = None
+
+    def as_of(self, now: int) -> Tombstone:
+        """Return the tombstone as it applies at `now` (epoch ms) to later events of the log.
+
+        If `forgotten_at` is in the future, by more than `SKEW_MS`, a clock was ahead: then it reaches only up to
+        `seen_at`, if that is known.
+        """
+        if self.seen_at is None or self.forgotten_at <= now + SKEW_MS:
+            return self
+        return self._replace(forgotten_at=self.seen_at)
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes of one batch of events, written in one transaction.
+
+    Memories and vectors are keyed by number (`seq`); only the vectors of `new` are written. `unarchived` and
+    `dropped` are numbers, too. `forgotten` names memories, existing or not, whose words are all erased; for
+    `forgotten_users`, the words of all memories so far are.
+    """
+
+    new: dict[int, Memory] = field(default_factory=dict)
+    vectors: dict[int, Vectors] = field(default_factory=dict)
+    updated: dict[int, Memory] = field(default_factory=dict)
+    archived: list[ToArchive] = field(default_factory=list)
+    unarchived: list[int] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    forgotten: list[Named] = field(default_factory=list)
+    forgotten_users: list[str] = field(default_factory=list)
+    links: list[NewLink] = field(default_factory=list)
+    unlinked: list[Unlinked] = field(default_factory=list)
+    merged: list[Merged] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    history: list[Done] = field(default_factory=list)
+    tombstones: list[Tombstone] = field(default_factory=list)
+    applied: list[Named] = field(default_factory=list)
+    #: How many numbers were given to new rows.
+    numbered: int = 0
+    #: An offset in the log after the events; None if they do not come from the log.
+    log_end: int | None = None
+
+    def matrix(self) -> Vectors:
+        """Return the vectors of `new`, float32[n, d], in its order; `new` must not be empty."""
+        return matrix([self.vectors[seq] for seq in self.new])
+
+    @property
+    def changes_archive(self) -> bool:
+        """Whether these users' cached archive rows must be read again."""
+        return bool(self.archived or self.unarchived or self.forgotten or self.forgotten_users)
+
+    @property
+    def leaving(self) -> list[int]:
+        """The numbers of the rows that leave the table `memories`, and whose vectors leave the index."""
+        return [*self.dropped, *(row.seq for row in self.archived)]
