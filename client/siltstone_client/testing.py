@@ -83,15 +83,8 @@ class InMemorySiltstone(InMemoryTransport):
         at = self._moment(message.get("timestamp") or message.get("created_at"))
         identity = str(message.get("message_id") or uuid.uuid5(uuid.NAMESPACE_URL, f"{session_id} {at} {content}"))
         if all(identity != one.message_id for one in session.said):
-            said = Said(
-                identity,
-                _ROLES.get(str(role), str(role)),
-                content,
-                at,
-                message.get("name"),
-                message.get("emotion"),
-                message.get("metadata") or {},
-            )
+                name, emotion, metadata = message.get("name"), message.get("emotion"), message.get("metadata") or {}
+            said = Said(identity, _ROLES.get(str(role), str(role)), content, at, name, emotion, metadata)
             session.said.append(said)
             session.ended = False
         return self._accepted(identity, "siltstone.conversations", message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any
 
 from schemas.events import (
@@ -16,7 +15,6 @@ from schemas.events import (
     ForgetUser,
     Link,
     LongTermEvent,
-    Parts,
     Pin,
     Promotion,
     Remember,
@@ -28,16 +26,16 @@ from schemas.events import (
     Unpin,
 )
 from schemas.ids import beginning_ids
-from schemas.lifecycle import score_of, state_of
-from schemas.memories import Memory, State
+from schemas.memories import Memory
 from schemas.settings import LongTermSettings
-from schemas.sources import SOURCES
 from schemas.times import iso
-from tables.memories import items, overflow, pinning
+from tables.memories import archiving, items, overflow, pinning
+from tables.memories.applied import Applied
+from tables.memories.batching import named_ids
 from tables.memories.catalog.changes import NewLink, Tombstone
-from tables.memories.catalog.erasing import Named
 from tables.memories.editing import edited, reworded
 from tables.memories.forgetting import forget
+from tables.memories.making import as_memory
 from tables.memories.near_copies import NearCopies
 from tables.memories.sources import said_by_both, sources
 from tables.memories.workspace import Workspace, Workspaces
@@ -47,59 +45,6 @@ from tables.vectors.segmented import SegmentedIndex
 
 #: Kinds of memories into which no near-copy is merged.
 _NO_TWINS = (overflow.KIND, items.KIND)
-
-_parts = attrgetter(*Parts.__slots__)
-
-
-@dataclass(slots=True)
-class Applied:
-    """The effects of events as counts, the events that were not applied before, and the new memories."""
-
-    new: int = 0
-    merged: int = 0
-    touched: int = 0
-    edited: int = 0
-    superseded: int = 0
-    summarized: int = 0
-    archived: int = 0
-    restored: int = 0
-    removed: int = 0
-    expired: int = 0
-    repeated: int = 0
-    forgotten: int = 0
-    unknown: int = 0
-    spared: int = 0
-    refused: int = 0
-    fresh: list[LongTermEvent] = field(default_factory=list, compare=False)
-    born: list[Memory] = field(default_factory=list, compare=False)
-
-    def effects(self) -> dict[str, int]:
-        """The counts by name, without zeros."""
-        counts = {name: getattr(self, name) for name in self.__slots__ if name not in ("fresh", "born")}
-        return {name: count for name, count in counts.items() if count}
-
-    def add(self, other: Applied) -> None:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
-    """Return the leading events that fit into one batch. An event that gives a memory another vector is alone.
-
-    Near-copies of later texts can be found only after it is committed. Two users' events with the same id are in
-    different batches.
-    """
-    ids = {event.event_id for event in events}
-    if len(ids) == len(events) and not any(isinstance(event, Restore | Edit) for event in events):
-        return events
-    ids.clear()
-    for place, event in enumerate(events):
-        if isinstance(event, Restore) or (isinstance(event, Edit) and event.text is not None):
-            return events[: place or 1]
-        if event.event_id in ids:
-            return events[:place]
-        ids.add(event.event_id)
-    return events
 
 
 @dataclass(slots=True)
@@ -144,7 +89,7 @@ class Batch:
             for one in self.events
             if isinstance(one, Promotion)
         }
-        self.spaces.look_up(_named_ids(self.events, self.beginnings))
+        self.spaces.look_up(named_ids(self.events, self.beginnings))
         tombstones = catalog.tombstones({event.user_id for event in self.events})
         self.tombstones = [tombstone.as_of(self.now) for tombstone in tombstones]
         texts = [
@@ -189,23 +134,23 @@ class Batch:
                     self._supersede(*pair, event.timestamp, event.reason)
             case Archive():
                 for memory in self._mine(event.memory_id):
-                    self._archive(memory, event)
+                    self._count(archiving.archive(self.space, memory, event))
             case Restore():
                 for memory in self._of(self.space.archived, event.memory_id):
-                    self._restore(memory, event.timestamp)
+                    self._count(archiving.restore(self.space, memory, event.timestamp))
             case Remove():
                 for memory in self._of(self.space.archived, event.memory_id):
-                    self._remove(memory, event)
+                    self._count(archiving.remove(self.space, memory, event))
             case Forget():
                 self._forget(event)
             case Expire():
                 for memory in self._mine(event.memory_id):
-                    self._expire(memory, event)
+                    self._count("expired" if items.expire(self.space, memory, event) else "spared")
             case ForgetUser():
                 self._forget_all(event)
 
     def _keep(self, event: Promotion | Remember) -> None:
-        memory = self._as_memory(event)
+        memory = as_memory(event, self.space.next_seq)
         if self.tombstones and (self._is_forgotten(memory) or self._begins_forgotten(event)):
             self.result.forgotten += 1
             return
@@ -237,20 +182,16 @@ class Batch:
         if any(one.memory_id is None and one.forgotten_at >= event.timestamp for one in self._tombstones_of(event)):
             self.result.forgotten += 1
             return
-        effect = items.put(self.space, event, self.vectors[event.event_id])
+        self._count(items.put(self.space, event, self.vectors[event.event_id]))
+
+    def _count(self, effect: str) -> None:
         setattr(self.result, effect, getattr(self.result, effect) + 1)
 
     def _tombstones_of(self, event: LongTermEvent) -> Iterator[Tombstone]:
         return (one for one in self.tombstones if one.user_id == event.user_id)
 
-    def _expire(self, memory: Memory, event: Expire) -> None:
-        if items.expire(self.space, memory, event):
-            self.result.expired += 1
-        else:
-            self.result.spared += 1
-
     def _is_forgotten(self, memory: Memory) -> bool:
-        return any(covers(tombstone, memory.user_id, memory.id, memory.created_at) for tombstone in self.tombstones)
+        return any(one.covers(memory.user_id, memory.id, memory.created_at) for one in self.tombstones)
 
     def _begins_forgotten(self, event: Promotion | Remember) -> bool:
         """Whether the event's exchange begins with a whole exchange that was forgotten."""
@@ -266,7 +207,7 @@ class Batch:
         identity = self.space.named(event.memory_id)
         names = self.space.names(identity) | {event.memory_id}
         for name in sorted(names):
-            self._bury(Tombstone(event.user_id, name, event.timestamp))
+            self._add_tombstone(Tombstone(event.user_id, name, event.timestamp))
         self.result.removed += forget(self.space, names, event.timestamp)
 
     def _forget_all(self, event: ForgetUser) -> None:
@@ -281,9 +222,9 @@ class Batch:
         ahead = {memory.id for memory in held if memory.created_at > event.timestamp}
         before = (tombstone.seen_at or 0 for tombstone in self._tombstones_of(event))
         newest = max((memory.created_at for memory in held if memory.id not in ahead), default=0)
-        self._bury(Tombstone(event.user_id, None, event.timestamp, max(newest, *before, 0)))
+        self._add_tombstone(Tombstone(event.user_id, None, event.timestamp, max(newest, *before, 0)))
         for name in sorted(ahead | self.space.said_after(event.timestamp)):
-            self._bury(Tombstone(event.user_id, name, event.timestamp))
+            self._add_tombstone(Tombstone(event.user_id, name, event.timestamp))
         self.result.removed += forget(self.space, {memory.id for memory in held}, event.timestamp)
         self.space.erase_all()
 
@@ -306,41 +247,6 @@ class Batch:
             before = self.counts[user_id] = self.living(user_id)
         current, loose = self.space.more
         return limit < before.current + current and before.loose + loose > 1
-
-    def _as_memory(self, event: Promotion | Remember) -> Memory:
-        meta = dict(event.metadata or {})
-        if SOURCES in meta:  # only `event.sources` counts
-            meta = {key: value for key, value in meta.items() if key != SOURCES}
-        if event.sources:
-            meta[SOURCES] = event.sources
-        if isinstance(event, Promotion):
-            meta["promotion"] = dict(zip(Parts.__slots__, _parts(event.parts), strict=True))
-            if event.pinned:
-                meta["promotion"][pinning.MARK] = True
-            if event.speakers:
-                meta["speakers"] = event.speakers
-            identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
-            created = event.started_at
-        else:
-            identity, kind, message_ids = event.memory_id or event.event_id, event.origin, tuple(event.message_ids)
-            created = event.timestamp if event.created_at is None else event.created_at
-        return Memory(
-            seq=self.space.next_seq,
-            id=identity,
-            user_id=event.user_id,
-            session_id=event.session_id,
-            agent_id=event.agent_id,
-            text=event.text,
-            kind=kind,
-            message_ids=message_ids,
-            importance=event.importance,
-            created_at=created,
-            last_accessed=event.timestamp,
-            access_count=0,
-            state=State.ACTIVE,
-            pinned=isinstance(event, Promotion) and event.pinned,
-            meta=meta,
-        )
 
     def _near_copy(self, event: Promotion | Remember, supersedes: Sequence[uuid.UUID]) -> Memory | None:
         """Return the first of the user's memories, stored or of this batch, that says the same as the event.
@@ -449,16 +355,13 @@ class Batch:
             self.space.change(after)
         else:
             self.space.drop(memory)
-            self._renumber(after, self.vectors[event.event_id])
+            # Under a new number, outdated files cannot mistake its old vector for the new one.
+            self.space.add(replace(after, seq=self.space.next_seq), self.vectors[event.event_id])
         self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
         if "refused" in before:
             self.result.refused += 1
         else:
             self.result.edited += 1
-
-    def _renumber(self, memory: Memory, vector: Vectors) -> None:
-        """Add the memory under a new number: outdated files then cannot mistake its old vector for the new one."""
-        self.space.add(replace(memory, seq=self.space.next_seq), vector)
 
     def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
         """Supersede a memory. The newer one becomes current, even if it was superseded: so no cycle can arise."""
@@ -470,41 +373,6 @@ class Batch:
         self.space.note(older, at, "superseded", by=newer_id, reason=reason)
         self.space.note(newer, at, "supersedes", memory_id=older_id, reason=reason)
         self.result.superseded += 1
-
-    def _archive(self, memory: Memory, event: Archive) -> None:
-        if self._spared(memory, event):
-            return
-        at, state = event.timestamp, memory.state
-        moved = replace(memory, meta=self.space.with_transition(memory, state, "archived", at))
-        self.space.archive(moved, at, event.reason)
-        self.space.move(memory, state, "archived", at, event.reason)
-        self.result.archived += 1
-
-    def _remove(self, memory: Memory, event: Remove) -> None:
-        if self._spared(memory, event):
-            return
-        self.space.unarchive(memory)
-        self.space.move(memory, "archived", "removed", event.timestamp, event.reason)
-        self.result.removed += 1
-
-    def _spared(self, memory: Memory, event: Archive | Remove) -> bool:
-        """Whether the event was decided on before the memory was pinned, accessed or restored."""
-        decided_on = event.last_accessed
-        spared = decided_on is not None and (memory.pinned or memory.last_accessed > decided_on)
-        self.result.spared += spared
-        return spared
-
-    def _restore(self, memory: Memory, at: int) -> None:
-        """Restore an archived memory, accessed now: otherwise the next cleanup would archive it again."""
-        vector = self.space.catalog.archive.vectors([memory.seq])[0]
-        back = replace(memory, last_accessed=max(memory.last_accessed, at))
-        lifecycle = self.space.lifecycle
-        state = state_of(score_of(back, at, lifecycle), lifecycle)
-        back = replace(back, state=state, meta=self.space.with_transition(back, "archived", state, at))
-        self.space.unarchive(memory)
-        self._renumber(back, vector)
-        self.space.move(back, "archived", state, at, "restore")
-        self.result.restored += 1
 
     def _mine(self, *ids: uuid.UUID) -> list[Memory]:
         """Return the user's memories with these ids; other users' ids count as unknown."""
@@ -525,39 +393,6 @@ class Batch:
         found = self._mine(one, other)
         return (found[0].id, found[1].id) if len(found) == 2 else None
 
-    def _bury(self, tombstone: Tombstone) -> None:
+    def _add_tombstone(self, tombstone: Tombstone) -> None:
         self.tombstones.append(tombstone.as_of(self.now))
         self.space.changes.tombstones.append(tombstone)
-
-
-def covers(tombstone: Tombstone, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
-    """Whether the memory is forgotten by this tombstone."""
-    return tombstone.user_id == user_id and (
-        tombstone.memory_id == memory_id or (tombstone.memory_id is None and created_at <= tombstone.forgotten_at)
-    )
-
-
-def _named_ids(events: Sequence[LongTermEvent], beginnings: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> set[Named]:
-    """Return the memories that the events name."""
-    named: set[Named] = set()
-    for event in events:
-        if isinstance(event, Promotion):  # most are
-            named.add((event.user_id, event.memory_id))
-            named.update([(event.user_id, identity) for identity in beginnings[event.event_id]])
-            continue
-        match event:
-            case Touch():
-                ids = event.memory_ids
-            case Link() | Unlink():
-                ids = [event.source_id, event.target_id]
-            case Remember():
-                ids = [event.memory_id or event.event_id, *event.supersedes]
-            case Supersede():
-                ids = [event.memory_id, event.by]
-            case ForgetUser():
-                continue
-            case _:
-                named.add((event.user_id, event.memory_id))
-                continue
-        named.update((event.user_id, identity) for identity in ids)
-    return named

@@ -25,7 +25,9 @@ from tables.analysts.copy import Fingerprint
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.checkpoints.snapshot import SnapshotFile
 from tables.database.database import ALONE
-from tables.memories.batch import Applied, Batch, covers, together
+from tables.memories.applied import Applied
+from tables.memories.batch import Batch
+from tables.memories.batching import together
 from tables.memories.catalog.archive import Archived
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.catalog.changes import Changes, Done, ExpiredItem, Holdings, NewLink, UserCount
@@ -238,7 +240,7 @@ class Shard:
         """Return for each (user, memory id, epoch ms of its creation) whether a tombstone covers it."""
         held, now = self._catalog.tombstones({user_id for user_id, _, _ in memories}), now_ms()
         tombstones = [tombstone.as_of(now) for tombstone in held]
-        return [any(covers(tombstone, *memory) for tombstone in tombstones) for memory in memories]
+        return [any(one.covers(*memory) for one in tombstones) for memory in memories]
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """A user's memories, oldest first. The same object until one of them changes."""

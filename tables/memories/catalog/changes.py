@@ -107,6 +107,11 @@ class Tombstone(NamedTuple):
             return self
         return self._replace(forgotten_at=self.seen_at)
 
+    def covers(self, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
+        """Whether it forgets this memory."""
+        of_all = self.memory_id is None and created_at <= self.forgotten_at
+        return self.user_id == user_id and (self.memory_id == memory_id or of_all)
+
 
 @dataclass(slots=True)
 class Changes:

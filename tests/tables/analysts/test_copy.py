@@ -315,11 +315,11 @@ def test_what_is_interrupted_leaves_the_former_copy(catalog: Catalog, tmp_path: 
     former = copy_of(tmp_path, catalog)
     interruption = Interruption()
     interruption.call()
-    with pytest.raises(DataDirError, match="given up"):
+    with pytest.raises(DataDirError, match="it was interrupted"):
         assemble(former.path.parent, {}, START + 1, LIFECYCLE, interruption=interruption)
     with (tmp_path / "analytics" / "staged" / "lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(DataDirError, match="given up"):
+        with pytest.raises(DataDirError, match="it was interrupted"):
             assemble(former.path.parent, {}, START + 1, LIFECYCLE, interruption=interruption)
     assert read(former, "SELECT epoch_ms(as_of) FROM copy_info") == [(START,)]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from schemas.events import Edit, Forget, LongTermEvent, Promotion, Remember, Touch
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
-from tables.memories.batch import Applied
+from tables.memories.applied import Applied
 from tables.memories.shard import Shard
 from tables.vectors.index import Vectors
 from tests.support.examples import examples

@@ -24,7 +24,7 @@ from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.database.migrations import statement
-from tables.memories.batch import Applied
+from tables.memories.applied import Applied
 from tables.memories.shard import Shard
 from tables.vectors.index import Vectors, cell_of
 from tables.vectors.manifest import segment_files

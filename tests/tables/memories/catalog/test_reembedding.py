@@ -17,7 +17,7 @@ import pytest
 from schemas.errors import EmbeddingMismatch, ShardError
 from schemas.events import Archive, Edit, Forget, ForgetUser, LongTermEvent, Promotion, Remove, Restore
 from schemas.settings import LifecycleSettings, LongTermSettings
-from tables.memories.batch import Applied
+from tables.memories.applied import Applied
 from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.shard import Shard
 from tables.vectors.index import Vectors

@@ -1,0 +1,42 @@
+"""The effects of applied events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from schemas.events import (
+    LongTermEvent,
+)
+from schemas.memories import Memory
+
+
+@dataclass(slots=True)
+class Applied:
+    """The effects of events as counts, the events that were not applied before, and the new memories."""
+
+    new: int = 0
+    merged: int = 0
+    touched: int = 0
+    edited: int = 0
+    superseded: int = 0
+    summarized: int = 0
+    archived: int = 0
+    restored: int = 0
+    removed: int = 0
+    expired: int = 0
+    repeated: int = 0
+    forgotten: int = 0
+    unknown: int = 0
+    spared: int = 0
+    refused: int = 0
+    fresh: list[LongTermEvent] = field(default_factory=list, compare=False)
+    born: list[Memory] = field(default_factory=list, compare=False)
+
+    def effects(self) -> dict[str, int]:
+        """The counts by name, without zeros."""
+        counts = {name: getattr(self, name) for name in self.__slots__ if name not in ("fresh", "born")}
+        return {name: count for name, count in counts.items() if count}
+
+    def add(self, other: Applied) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -1,0 +1,50 @@
+"""Moves of a memory into the archive, and out of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from schemas.events import (
+    Archive,
+    Remove,
+)
+from schemas.lifecycle import score_of, state_of
+from schemas.memories import Memory
+from tables.memories.workspace import Workspace
+
+
+def archive(space: Workspace, memory: Memory, event: Archive) -> str:
+    """Archive a memory. Returns the effect: archived, or spared."""
+    if _is_spared(memory, event):
+        return "spared"
+    at, state = event.timestamp, memory.state
+    space.archive(replace(memory, meta=space.with_transition(memory, state, "archived", at)), at, event.reason)
+    space.move(memory, state, "archived", at, event.reason)
+    return "archived"
+
+
+def remove(space: Workspace, memory: Memory, event: Remove) -> str:
+    """Remove an archived memory. Returns the effect: removed, or spared."""
+    if _is_spared(memory, event):
+        return "spared"
+    space.unarchive(memory)
+    space.move(memory, "archived", "removed", event.timestamp, event.reason)
+    return "removed"
+
+
+def _is_spared(memory: Memory, event: Archive | Remove) -> bool:
+    """Whether the event was decided on before the memory was pinned, accessed or restored."""
+    decided_on = event.last_accessed
+    return decided_on is not None and (memory.pinned or memory.last_accessed > decided_on)
+
+
+def restore(space: Workspace, memory: Memory, at: int) -> str:
+    """Restore an archived memory, accessed now: otherwise the next cleanup would archive it again."""
+    vector = space.catalog.archive.vectors([memory.seq])[0]
+    back = replace(memory, last_accessed=max(memory.last_accessed, at))
+    state = state_of(score_of(back, at, space.lifecycle), space.lifecycle)
+    back = replace(back, state=state, meta=space.with_transition(back, "archived", state, at))
+    space.unarchive(memory)
+    space.add(replace(back, seq=space.next_seq), vector)  # a new number: outdated files name the old one
+    space.move(back, "archived", state, at, "restore")
+    return "restored"
