@@ -83,7 +83,7 @@ class InMemorySiltstone(InMemoryTransport):
         at = self._moment(message.get("timestamp") or message.get("created_at"))
         identity = str(message.get("message_id") or uuid.uuid5(uuid.NAMESPACE_URL, f"{session_id} {at} {content}"))
         if all(identity != one.message_id for one in session.said):
-                name, emotion, metadata = message.get("name"), message.get("emotion"), message.get("metadata") or {}
+            name, emotion, metadata = message.get("name"), message.get("emotion"), message.get("metadata") or {}
             said = Said(identity, _ROLES.get(str(role), str(role)), content, at, name, emotion, metadata)
             session.said.append(said)
             session.ended = False
@@ -135,7 +135,7 @@ class InMemorySiltstone(InMemoryTransport):
     def _decisions(self, fields: Any, session_id: str) -> Answered:
         user = self._user(fields)
         if (session := user.sessions.get(session_id)) is None:
-            raise Refusal(404, f"this worker knows no session {session_id} of user {user.id}: check both ids")
+            raise Refusal(404, f"this worker has no session {session_id} of user {user.id}: check both ids")
         exchanges = session.exchanges()
         return 200, {
             "session_id": session_id,
@@ -324,7 +324,7 @@ class InMemorySiltstone(InMemoryTransport):
         day = fields.get("date") or (max(one.at for one in said) if said else self._now()).date().isoformat()
         of_day = [one for one in said if one.at.date().isoformat() == day]
         if not of_day:
-            raise Refusal(404, f"the windows hold nothing that was said to or by {user.id} on {day}")
+            raise Refusal(404, f"the windows have no messages to or by {user.id} on {day}")
         lines = "\n".join(f"- {one.content}" for one in of_day if one.role == "user")
         user.summaries[day] = uuid.UUID(run_id), f"# {day} · {user.id}\n\n{lines}\n"
         place = self._accepted(run_id, "siltstone.summary-requests", fields)
