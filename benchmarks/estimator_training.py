@@ -1,20 +1,20 @@
-"""Fits what the local estimator has learned, and says how well that does on users whom it has not seen.
+"""Fits the local estimator's coefficients, and reports how well they work for users that they were not fitted to.
 
     python benchmarks/estimator_training.py promotion_en.jsonl promotion_zh.jsonl [--messages FILE.jsonl]… [--write]
 
-The files are those of `promotion_quality.py`; `estimator_sentences.tsv` beside this script has sentences of our own,
-which are always learned from. A logistic regression for each language, over the signals' points, what a message is as
-a whole, and hashed n-grams (`streams/language/evidence.py`); `--write` makes `estimator_weights.bin` of it. The same
-data make the same file: nothing is drawn by lot, and BLAS has one thread.
+The files are those of `promotion_quality.py`; `estimator_sentences.tsv` beside this script has our own sentences,
+which are always training data. Each language gets a logistic regression over the signals' points, the shape of a
+message, and hashed n-grams (`streams/language/evidence.py`); `--write` writes it to `estimator_weights.bin`. The same
+data give the same file: nothing is random, and BLAS has one thread.
 
-**What counts is the grouped cross-validation**: each user's exchanges are judged by what was learned from the others.
-The messages, by default those beside the files, tell which user an exchange belongs to. An exchange of which they
-hold no text is grouped with the exchanges that share a text with it. The signals' own points were once set by hand
-while looking at the development sets, so even this is a little too good for those. Our sentences are dealt out one by
-one.
+**Read the grouped cross-validation**: each user's exchanges are scored by a model that was fitted to the other users.
+The messages, by default those beside the files, tell which user an exchange belongs to. If they have none of its
+texts, it is grouped with the exchanges that share a text with it. The signals' own points were once set by hand with
+the development sets in view, so even these figures are a little too good for those sets. Our own sentences are put
+into folds one by one.
 
-Files of one language are fitted together. The data are for research and stay where they are: no text can be read from
-a hashed coefficient.
+Files of one language are fitted together. The data are for research and stay where they are: a hashed coefficient
+reveals no text.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ from streams.language.evidence import (
 SENTENCES: Final = Path(__file__).with_name("estimator_sentences.tsv")
 
 SHAPE_PENALTY, NGRAM_PENALTY = 10.0, 1.0
-"""Of the squares of the coefficients: chosen by the grouped cross-validation, which changes little around them."""
+"""Penalties on the squared coefficients, chosen by the grouped cross-validation, which changes little near them."""
 
 BIAS_PENALTY: Final = 1e-3
 
 PLAIN_WEIGHT: Final = 3.0
-"""There are few lines of plain small talk in the sets, and they are what must not be kept."""
+"""The weight of plain small talk, of which the sets have few lines: it is what must not be kept."""
 
 FOLDS: Final = 4
-"""At the most; fewer where there are fewer users."""
+"""The largest number of folds; fewer users make fewer folds."""
 
 SPREAD: Final = {"en": 2.0, "zh": 2.0}
-"""Points for each unit of log-odds: so that values go from 0 to 10 over what people say."""
+"""Points for each unit of log-odds, chosen so that the values of real chat reach from 0 to 10."""
 
 CENTRE: Final = {"en": 3.1, "zh": 3.1}
 """The points of even odds."""
@@ -74,7 +74,7 @@ Matrix = NDArray[np.float64]
 
 
 class Exchange(NamedTuple):
-    """A labelled exchange; `group` is its user, or what it belongs together with."""
+    """A labelled exchange; `group` is its user, or a name for the exchanges that share texts with it."""
 
     user: str
     assistant: str
@@ -85,19 +85,19 @@ class Exchange(NamedTuple):
 
 
 class Model(NamedTuple):
-    """Coefficients in log-odds: of `shape` columns, of buckets, and alone."""
+    """Coefficients in log-odds: of `shape` columns, of buckets, and the bias."""
 
     shape: Matrix
     buckets: Matrix
     bias: float
 
     def odds(self, shape: Matrix, ngrams: Matrix) -> Matrix:
-        """The log-odds of exchanges that these are the features of."""
+        """The log-odds of exchanges with these features."""
         return shape @ self.shape + ngrams @ self.buckets + self.bias
 
 
 def features(exchanges: Sequence[Exchange], language: str) -> tuple[Matrix, Matrix]:
-    """What a model of this language sees: (n, 1 + sides × shape) and (n, buckets)."""
+    """The features for a model of this language: (n, 1 + sides × shape) and (n, buckets)."""
     shape = np.zeros((len(exchanges), 1 + len(SIDES) * len(SHAPE)))
     ngrams = np.zeros((len(exchanges), BUCKETS))
     for row, exchange in enumerate(exchanges):
@@ -133,12 +133,12 @@ def _of_message(text: str, reply: bool, ngrams: Matrix) -> list[float]:
 
 
 def weights(exchanges: Sequence[Exchange]) -> Matrix:
-    """What each exchange counts."""
+    """The weight of each exchange."""
     return np.array([1.0 if each.worthy or each.hard or each.ours else PLAIN_WEIGHT for each in exchanges])
 
 
 def fit(shape: Matrix, ngrams: Matrix, worthy: Matrix, weight: Matrix) -> Model:
-    """Logistic regression with squared penalties, by Newton's method over the rows: they are fewer than buckets."""
+    """Logistic regression with squared penalties, by Newton's method over the rows, which are fewer than buckets."""
     kernel = shape @ shape.T / SHAPE_PENALTY + ngrams @ ngrams.T / NGRAM_PENALTY + 1 / BIAS_PENALTY
     dual: Matrix = np.zeros(len(worthy))
     for _ in range(30):
@@ -154,7 +154,7 @@ def fit(shape: Matrix, ngrams: Matrix, worthy: Matrix, weight: Matrix) -> Model:
 
 
 def folds(exchanges: Sequence[Exchange]) -> NDArray[np.int64]:
-    """The fold of each exchange; a group is in one. Groups of known and of unknown users are dealt out separately."""
+    """The fold of each exchange; a group is in one fold. Groups of known and unknown users are spread separately."""
     users = sorted({each.group for each in exchanges if not each.ours and not each.group.startswith(UNKNOWN)})
     count = max(2, min(FOLDS, len(users)))
     fold_of: dict[str, int] = {}
@@ -175,7 +175,7 @@ def _of_ours(exchange: Exchange) -> int:
 
 
 def cross_validated(exchanges: Sequence[Exchange], language: str) -> Matrix:
-    """The points of each exchange, by a model that has seen nothing of its group."""
+    """The points of each exchange, by a model that was fitted without its group."""
     shape, ngrams = features(exchanges, language)
     worthy, weight = np.array([float(each.worthy) for each in exchanges]), weights(exchanges)
     fold, odds = folds(exchanges), np.zeros(len(exchanges))
@@ -191,7 +191,7 @@ UNKNOWN: Final = "?"
 
 
 def speakers(messages: Iterable[Path]) -> dict[str, str]:
-    """Who has said a text: the first user, of several."""
+    """The user who said each text; of several users, the first."""
     found: dict[str, str] = {}
     for path in sorted(messages):
         for line in path.read_bytes().splitlines():
@@ -206,7 +206,7 @@ def beside(files: Iterable[Path]) -> list[Path]:
 
 
 def grouped(exchanges: Sequence[Exchange], said_by: dict[str, str]) -> list[Exchange]:
-    """With their groups: the user of any of their texts, or else all that are linked by equal texts."""
+    """The exchanges with their groups: the user of any of their texts, or else all that equal texts link."""
     linked: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -228,13 +228,13 @@ def grouped(exchanges: Sequence[Exchange], said_by: dict[str, str]) -> list[Exch
 
 
 def _known(exchange: Exchange, said_by: dict[str, str]) -> str | None:
-    """The user of a line: of several messages in a row an exchange has made one text."""
+    """The user of any line: an exchange joins several messages in a row into one text."""
     lines = f"{exchange.user}\n{exchange.assistant}".split("\n")
     return next((said_by[line] for line in lines if line in said_by), None)
 
 
 def labelled(path: Path) -> list[Exchange]:
-    """The lines of a file."""
+    """The labelled exchanges of a file."""
     rows = [orjson.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
     return [Exchange(row["user"], row["assistant"], row["label"] == 1, bool(row["hard"]), "") for row in rows]
 
@@ -256,7 +256,7 @@ def language_of(exchanges: Sequence[Exchange]) -> str:
 
 
 def written(models: dict[str, Model]) -> bytes:
-    """The file: coefficients in points, those of the n-grams as whole multiples of a language's scale."""
+    """The file's bytes: coefficients in points, those of n-grams as whole multiples of a language's scale."""
     header, buckets = {}, b""
     for language, model in sorted(models.items()):
         spread = SPREAD[language]
@@ -277,7 +277,7 @@ def written(models: dict[str, Model]) -> bytes:
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--messages", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--write", is_flag=True, help=f"Make {FILE.name} of it.")
+@click.option("--write", is_flag=True, help=f"Write the coefficients to {FILE.name}.")
 def main(files: tuple[Path, ...], messages: tuple[Path, ...], write: bool) -> None:
     """Fit the local estimator's coefficients."""
     said_by = speakers(messages or beside(files))

@@ -1,13 +1,13 @@
-"""Messages a second of intake, beside a plain Faust agent and Quix Streams.
+"""Intake in messages a second, compared with a plain Faust agent and Quix Streams.
 
     python benchmarks/intake.py [--rounds 5] [--messages 200000] [--partitions 4] [--summaries off]
                                 [--bootstrap-servers HOST:PORT [--replication 3]] [--json] [--ui]
 
-In each round the contenders run one after the other on the same new embedded broker, or on the Kafka that is named,
-each in a process of its own, each on a topic that is full before it starts; every other round runs them backwards.
-Ratios are taken within a round, and their median counts: a machine's speed changes from round to round, and less
-between the contenders of one. Processor time is that of the contender's own process from its first record on;
-Siltstone's embedding model runs in another process, which is not included.
+In each round the contenders run one after the other on the same new embedded broker, or on the given Kafka, each in
+its own process and on a topic that is filled before it starts; every other round runs in reverse order. Ratios are
+computed within a round, and their median counts: a machine's speed changes more between rounds than within one.
+Processor time is that of the contender's own process from its first record on; Siltstone's embedding model runs in
+another process, which is not included.
 
 A rate is messages ÷ seconds from the first record that is processed until the consumer group's committed offsets,
 read back from the broker, are the ends of all partitions. So it includes the writes before a commit, but not the time
@@ -15,7 +15,7 @@ to join the group. Each contender is asked to commit as soon as it has seen its 
 interval.
 
 A plain Faust agent would need minutes for 200,000 messages; it gets at most 20,000. They are of fewer users, in
-conversations of the same length, so a message costs the same as in the full run. Siltstone with a window of a tenth
+conversations of the same length, so a message costs the same as in the full run. Siltstone with a tenth of the window
 runs in the first round only.
 
 With `--ui` the other contenders are left out: Siltstone is compared with Siltstone under an open dashboard, which
@@ -78,14 +78,14 @@ SESSIONS_A_USER: Final = 2
 TURNS_KEPT: Final = 50
 
 PLAIN_FAUST_MESSAGES: Final = 20_000
-"""All that the slow one gets."""
+"""The most messages that the plain Faust agent gets."""
 
 DEADLINE_SECONDS: Final = 300.0
 POLL_SECONDS: Final = 0.02
 
 FIRST_AT: Final = 1_740_787_200_000
 MEAN_GAP_MS: Final = 6_000
-"""Between two messages of a session."""
+"""The mean time between two messages of a session."""
 
 WORTHY: Final = 0.055
 """The share of exchanges that say something about the user."""
@@ -122,7 +122,7 @@ PLACES: Final = ("Lisbon", "Oslo", "Turin", "Kyoto", "Leeds", "杭州", "成都"
 class Contender:
     """One way to do the job. `run(job)` works until `job.over()` and leaves its figures in `job`.
 
-    It runs in the first `rounds`, in all of them where it has none.
+    It runs in the first `rounds` rounds, or in all if `rounds` is None.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Contender:
 
 
 class Job:
-    """What a contender's process is told, and what it tells: one JSON line when its input closes."""
+    """The input of a contender's process, and its output: one JSON line when its input closes."""
 
     def __init__(self, kafka: KafkaSettings, messages: int, summaries: bool) -> None:
         self.kafka, self.messages, self.summaries = kafka, messages, summaries
@@ -144,7 +144,7 @@ class Job:
         threading.Thread(target=self._wait, daemon=True).start()
 
     def see(self, messages: int = 1) -> None:
-        """These are about to be processed; the first ones start the clock (monotonic: the same everywhere)."""
+        """Count messages before they are processed. The first ones start the clock, which all processes share."""
         if not self.figures["seen"]:
             self.figures["first_at"] = time.monotonic()
             self.figures["cpu_seconds"] = -time.process_time()
@@ -155,7 +155,7 @@ class Job:
         return self.figures["seen"] >= self.messages
 
     async def over(self, commit: Callable[[], Any]) -> None:
-        """Wait until the end; ask for commits once everything is seen."""
+        """Wait until the end; request commits once all messages are seen."""
         while not self.closed.is_set():
             await asyncio.sleep(POLL_SECONDS)
             if self.all_seen:
@@ -168,7 +168,7 @@ class Job:
 
 
 def run_siltstone(job: Job, capacity: int = TURNS_KEPT, looked_at: bool = False) -> None:
-    """The worker as `siltstone worker` runs it: default settings, long-term writes beside it."""
+    """The worker as `siltstone worker` runs it: default settings, with long-term writes at the same time."""
     handle = ShortTermAgent.handle
 
     async def seen_and_handled(agent: ShortTermAgent, partition: int, records: Sequence[Any]) -> None:
@@ -186,7 +186,7 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT, looked_at: bool = False)
         async with running.started(settings) as worker, _looked_at(job, worker.api.url if looked_at else ""):
             ends = [
                 asyncio.ensure_future(job.over(lambda: worker.context.faust.consumer.commit())),
-                asyncio.ensure_future(worker.stopped()),  # raises what stopped it
+                asyncio.ensure_future(worker.stopped()),  # raises the error that stopped it
             ]
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for end in done:
@@ -222,7 +222,7 @@ def run_looked_at(job: Job) -> None:
 
 
 def run_short_window(job: Job) -> None:
-    """Siltstone with a window of a tenth: what a message writes must not depend on it."""
+    """Siltstone with a tenth of the window: the bytes that a message writes must not depend on the window."""
     run_siltstone(job, capacity=TURNS_KEPT // 10)
 
 
@@ -244,9 +244,9 @@ class Turn(faust.Record):
 
 
 def run_plain_faust(job: Job) -> None:
-    """Faust as its documentation shows it: one event a message, a table whose changelog it writes itself.
+    """Faust as its documentation shows it: one event for each message, and a table whose changelog Faust writes.
 
-    The time-outs are not its defaults, under which joining a group takes half a minute on this broker.
+    The time-outs are not the defaults: with those, joining a group takes half a minute on this broker.
     """
 
     async def work() -> None:
@@ -280,10 +280,10 @@ def run_plain_faust(job: Job) -> None:
 
 
 def run_quixstreams(job: Job) -> None:
-    """Quix Streams as its documentation shows it: a stateful function a message, a changelog behind the state.
+    """Quix Streams as its documentation shows it: a stateful function for each message, a changelog for the state.
 
-    State is kept by the record's key, the user; a session is a key within it. The time-outs are not the
-    defaults, under which joining a group takes minutes on this broker.
+    State is kept by the record's key, the user; a session is a key within it. The time-outs are not the defaults:
+    with those, joining a group takes minutes on this broker.
     """
     from quixstreams import Application
 
@@ -315,10 +315,10 @@ CONTENDERS: Final = (
     Contender("plain-faust", "plain Faust agent", run_plain_faust, PLAIN_FAUST_MESSAGES),
     Contender("quixstreams", "Quix Streams", run_quixstreams),
 )
-#: With `--ui`.
+#: The contenders of `--ui`.
 WATCHED: Final = (
     Contender("siltstone", "Siltstone", run_siltstone),
-    Contender("looked-at", "Siltstone, looked at", run_looked_at),
+    Contender("looked-at", "Siltstone, dashboard open", run_looked_at),
 )
 
 
@@ -363,14 +363,14 @@ def _exchange(chance: random.Random) -> tuple[str, str]:
 
 
 def topic_of(kafka: KafkaSettings) -> str:
-    """What a contender reads."""
+    """The topic that a contender reads."""
     return Topics.with_prefix(kafka.topic_prefix).conversations
 
 
 async def produce(kafka: KafkaSettings, messages: int) -> dict[int, int]:
-    """Fill the topic of conversations; the number of records in each partition."""
+    """Fill the topic of conversations; return the number of records in each partition."""
     topic = topic_of(kafka)
-    # Quix Streams asks for the retention, and the embedded broker knows no defaults.
+    # Quix Streams asks for the retention, and the embedded broker has no default.
     await create_missing(kafka, [replace(spec, retention_ms=-1) for spec in topic_specs(kafka) if spec.name == topic])
     counts = dict.fromkeys(range(kafka.partitions), 0)
     acknowledged: list[asyncio.Future[Any]] = []
@@ -400,7 +400,7 @@ async def produce(kafka: KafkaSettings, messages: int) -> dict[int, int]:
 async def measure(
     contender: Contender, kafka: KafkaSettings, messages: int, summaries: bool
 ) -> dict[str, float | int]:
-    """Run a contender on a topic of its own; what it told, its rate and the size of its changelogs."""
+    """Run a contender on its own topic; return its figures, its rate and the size of its changelogs."""
     counts = await produce(kafka, messages)
     with tempfile.TemporaryDirectory() as folder:
         child = await asyncio.create_subprocess_exec(
@@ -419,7 +419,7 @@ async def measure(
                 child.kill()
                 await child.wait()
     told: dict[str, float | int] = orjson.loads(output.splitlines()[-1])
-    told["seen"] = min(told["seen"], messages)  # what is read twice does not count twice
+    told["seen"] = min(told["seen"], messages)  # messages that are read twice count once
     told["per_s"] = round(told["seen"] / (committed_at - told["first_at"]))
     told["cpu_us"] = round(told["cpu_seconds"] / told["seen"] * 1e6, 2)
     told["changelog_bytes"] = await _changelog_bytes(kafka)
@@ -429,7 +429,7 @@ async def measure(
 async def _committed(
     child: asyncio.subprocess.Process, contender: Contender, kafka: KafkaSettings, counts: dict[int, int]
 ) -> float:
-    """When the group has committed all that was produced: ListOffsets is not asked, see `broker.py`."""
+    """The time at which the group has committed all produced records. ListOffsets is not used, see `broker.py`."""
     ends = {aiokafka.TopicPartition(topic_of(kafka), p): count for p, count in counts.items() if count}
     deadline = time.monotonic() + DEADLINE_SECONDS
     async with admin_client(kafka) as admin:
@@ -466,7 +466,7 @@ Round = dict[str, dict[str, float | int]]
 
 
 class Work(NamedTuple):
-    """What each contender is given, and on which Kafka; without servers, on an embedded one of the round's own."""
+    """The work of each contender, and its Kafka; without servers, each round has its own embedded broker."""
 
     messages: int
     partitions: int
@@ -481,7 +481,7 @@ class Work(NamedTuple):
 
     @contextlib.contextmanager
     def broker(self) -> Iterator[str]:
-        """Where it is while the block lasts."""
+        """The address of the broker while the block lasts."""
         if self.bootstrap_servers:
             yield self.bootstrap_servers
             return
@@ -490,7 +490,7 @@ class Work(NamedTuple):
 
 
 async def measure_round(number: int, work: Work, say: Callable[[str], None]) -> Round:
-    """What each contender of the round told, by name."""
+    """The figures of each contender of the round, by name."""
     told = {}
     contenders = [contender for contender in work.contenders if contender.rounds is None or number < contender.rounds]
     with work.broker() as servers:
@@ -512,7 +512,7 @@ async def measure_all(rounds: int, work: Work, say: Callable[[str], None]) -> Fi
         return statistics.median(one[name][figure] for one in told)
 
     def ratio(name: str, figure: str) -> float:
-        """Ours beside theirs, in the same round."""
+        """Ours divided by theirs, in the same round."""
         return round(statistics.median(one["siltstone"][figure] / one[name][figure] for one in told), 2)
 
     ours, plain, quix, short = (told[0][name] for name in ("siltstone", "plain-faust", "quixstreams", "short-window"))
@@ -545,7 +545,7 @@ async def measure_all(rounds: int, work: Work, say: Callable[[str], None]) -> Fi
 
 
 def looked_at_figures(told: Sequence[Round]) -> Figures:
-    """What looking costs: rate and processor time with it, beside those without it in the same round."""
+    """The cost of an open dashboard: rate and processor time, divided by those without one in the same round."""
 
     def ratio(figure: str) -> float:
         return round(statistics.median(one["looked-at"][figure] / one["siltstone"][figure] for one in told), 3)
@@ -562,15 +562,15 @@ def looked_at_figures(told: Sequence[Round]) -> Figures:
 
 
 def looked_at_table(figures: Figures) -> Table:
-    shown = Table("", "messages/s", "beside", title=f"Intake, its dashboard looked at; {figures['rounds']} rounds")
+    shown = Table("", "messages/s", "ratio", title=f"Intake with an open dashboard; {figures['rounds']} rounds")
     shown.add_row("Siltstone", f"{figures['messages_per_s']:,}", "")
-    shown.add_row("… looked at", f"{figures['looked_at_per_s']:,}", f"{figures['ratio_ui']} ×")
+    shown.add_row("… dashboard open", f"{figures['looked_at_per_s']:,}", f"{figures['ratio_ui']} ×")
     shown.caption = f"{figures['looks']} answers a run; {figures['ratio_cpu_ui']} × the processor time a message"
     return shown
 
 
 def table(figures: Figures) -> Table:
-    """One row a contender."""
+    """A table with a row for each contender."""
     shown = Table(
         *("", "messages", "messages/s", "Siltstone is", "CPU µs/message", "changelog bytes/message"),
         title="Intake: the last turns of each session, changelog written, offsets committed; medians of "
@@ -597,12 +597,12 @@ def table(figures: Figures) -> Table:
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--messages", default=200_000, show_default=True, type=click.IntRange(min=1))
 @click.option("--partitions", default=4, show_default=True, type=click.IntRange(min=1))
-@click.option("--summaries", type=click.Choice(["on", "off"]), default="on", help="Daily summaries of Siltstone's.")
-@click.option("--bootstrap-servers", default="", help="A Kafka of your own; else the embedded broker.")
+@click.option("--summaries", type=click.Choice(["on", "off"]), default="on", help="Siltstone's daily summaries.")
+@click.option("--bootstrap-servers", default="", help="Your own Kafka, instead of the embedded broker.")
 @click.option(
-    "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="With a Kafka of your own."
+    "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="Replicas on your own Kafka."
 )
-@click.option("--ui", is_flag=True, help="Beside itself with its dashboard looked at, instead of the others.")
+@click.option("--ui", is_flag=True, help="Compare with an open dashboard instead of the others.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 @click.pass_context
 def main(
@@ -616,7 +616,7 @@ def main(
     ui: bool,
     as_json: bool,
 ) -> None:
-    """Measure the intake of conversations beside a plain Faust agent and Quix Streams."""
+    """Compare the intake of conversations with a plain Faust agent and Quix Streams."""
     if context.invoked_subcommand:
         return
     errors = Console(stderr=True)
@@ -626,7 +626,7 @@ def main(
     except SiltstoneError as exc:
         raise click.ClickException(str(exc)) from exc
     except KafkaError as exc:
-        raise click.ClickException(f"the broker does not take what is produced: {exc!r}") from exc
+        raise click.ClickException(f"the broker refuses the records: {exc!r}") from exc
     Console().print(looked_at_table(figures) if ui else table(figures))
     if as_json:
         click.echo(orjson.dumps(figures))
@@ -638,7 +638,7 @@ def main(
 @click.argument("messages", type=int)
 @click.argument("summaries", type=int)
 def contend(name: str, kafka: str, messages: int, summaries: int) -> None:
-    """Be one contender, until standard input closes."""
+    """Run one contender, until standard input closes."""
     contender = next(contender for contender in (*CONTENDERS, *WATCHED) if contender.name == name)
     job = Job(KafkaSettings.model_validate_json(kafka), messages, bool(summaries))
     contender.run(job)

@@ -1,19 +1,19 @@
-"""How well the local estimator tells what is worth remembering, and how fast.
+"""How well, and how fast, the local estimator finds exchanges that are worth remembering.
 
     python benchmarks/promotion_quality.py promotion_en.jsonl promotion_zh.jsonl [--messages FILE.jsonl]… [--json]
 
 A file holds lines `{"user", "assistant", "label": 1|0, "hard": bool}`. Label 1 is worth remembering; label 0
-is plain small talk, or, where `hard`, talk from the same conversations that no later question asked about. AUC is
-the chance that a worthy exchange ranks above an unworthy one, a tie counting one half; it uses the value, 0-10,
-on which promotion decides. The peer is the length of the text: a ranking that does no better than counting characters
-is worth nothing, and on pairs of equal length it cannot win.
+is plain small talk, or, if `hard`, talk from the same conversations that no later question asked about. AUC is the
+probability that a worthy exchange ranks above an unworthy one; a tie counts one half. It uses the value, 0-10, on
+which promotion decides. The baseline is the length of the text: a ranking that is no better than counting characters
+is worth nothing, and on pairs of equal length the baseline cannot win.
 
-What is shipped was fitted to the development sets (`estimator_training.py`): on those, the figures are a fit. Those
-that are named `cv_…` are not: each user's exchanges are judged by a model of the same make that was fitted to the
-other users' of the file. `length_correlation` is of the value with the logarithm of the length.
+The shipped coefficients were fitted to the development sets (`estimator_training.py`), so the figures on these sets
+show the fit. The figures named `cv_…` do not: each user's exchanges are scored by a model of the same kind that was
+fitted to the file's other users. `length_correlation` is that of the value and the logarithm of the length.
 
-The JSON object of one file holds its figures. That of several holds each file's under its name, and under
-`languages` those of all files in one language taken together.
+For one file, the JSON object holds its figures. For several, it holds each file's figures under the file's name, and
+under `languages` those of all files of one language together.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from benchmarks.evidence.promotions import Figures, Row, auc, correlation, figur
 from streams.language.estimator import bounded, estimate
 
 SPEED_SECONDS: Final = 1.0
-"""How long the speed is measured: the best of as many passes as fit."""
+"""How long the speed is measured; the best pass within this time counts."""
 
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
 
 
 def speed(rows: list[Row]) -> int:
-    """Exchanges a second, the best pass."""
+    """Exchanges a second of the best pass."""
     exchanges = [(row.user, row.assistant) for row in rows]
     best, until = float("inf"), time.perf_counter() + SPEED_SECONDS
     while time.perf_counter() < until:
@@ -63,7 +63,7 @@ def speed(rows: list[Row]) -> int:
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The lines of a file; raises `ValueError` where they are not what they should be."""
+    """The lines of a file. Raises `ValueError` if one has another format, or there is none."""
     try:
         rows = [orjson.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
         found = [Row(row["user"], row["assistant"], row["label"] == 1, bool(row["hard"])) for row in rows]
@@ -80,7 +80,7 @@ def language(rows: list[Row]) -> str:
 
 
 def measure(rows: list[Row], unseen: NDArray[np.float64] | None = None) -> Figures:
-    """The figures of some exchanges: as they are estimated, and, named `cv_…`, by the points of the unseen."""
+    """The figures of exchanges: by the estimator, and, named `cv_…`, by the scores in `unseen`."""
     worthy = np.array([row.worthy for row in rows])
     hard = np.array([row.hard for row in rows]) & ~worthy
     plain = ~worthy & ~hard
@@ -97,7 +97,7 @@ def measure(rows: list[Row], unseen: NDArray[np.float64] | None = None) -> Figur
         "auc_hard_length": auc(length[worthy], length[hard]),
         "length_correlation": correlation(value, np.log1p(length)),
         "exchanges_per_s": per_second,
-        "exchanges_per_second": per_second,  # as it was called first
+        "exchanges_per_second": per_second,  # its former name
     }
     if unseen is not None:
         figures |= {f"cv_{name}": figure for name, figure in figures_of(rows, unseen).items()}
@@ -105,7 +105,7 @@ def measure(rows: list[Row], unseen: NDArray[np.float64] | None = None) -> Figur
 
 
 def unseen_scores(paths: Iterable[Path], messages: Iterable[Path]) -> NDArray[np.float64]:
-    """The scores of files' exchanges, each by a model that was fitted to other users' (and to our own sentences)."""
+    """The scores of the exchanges, each by a model that was fitted to other users (and to our own sentences)."""
     files = list(paths)
     exchanges = [exchange for path in files for exchange in training.labelled(path)]
     known = training.grouped(exchanges, training.speakers(messages or training.beside(files)))
@@ -117,7 +117,7 @@ def unseen_scores(paths: Iterable[Path], messages: Iterable[Path]) -> NDArray[np
 def by_language(
     by_file: dict[str, Figures], rows: dict[Path, list[Row]], messages: Iterable[Path]
 ) -> dict[str, Figures]:
-    """The figures of each language: its file's, or those of its files taken together."""
+    """The figures of each language: those of its file, or of all its files together."""
     files: dict[str, list[tuple[Figures, Path]]] = {}
     for figures, (path, found) in zip(by_file.values(), rows.items(), strict=True):
         files.setdefault(language(found), []).append((figures, path))
@@ -133,7 +133,7 @@ def by_language(
 
 
 def table(by_file: dict[str, Figures]) -> Table:
-    """One row a figure, one column a file."""
+    """A table with a row for each figure and a column for each file."""
     shown = Table("figure", *by_file, title="Local estimator: what is worth remembering")
     for name in next(iter(by_file.values())):
         cells = [figures[name] for figures in by_file.values()]
@@ -147,7 +147,7 @@ def table(by_file: dict[str, Figures]) -> Table:
     "--messages",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Who has said what, for the cross-validation.  [default: *.messages*.jsonl beside the files]",
+    help="Messages with their users, for the cross-validation.  [default: *.messages*.jsonl beside the files]",
 )
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(files: tuple[Path, ...], messages: tuple[Path, ...], as_json: bool) -> None:

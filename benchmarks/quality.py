@@ -1,20 +1,21 @@
-"""How well memories are found, on the sets that memory systems are compared by: in one command, to be run again.
+"""How well memories are found, on the sets that memory systems are compared by, in one repeatable command.
 
     python benchmarks/quality.py --data DIR [--longmemeval FILE] [--beam FILE_OR_FOLDER] [--limit 50]
         [--backend use] [--model NAME_OR_FOLDER] [--picture quality.png] [--json]
 
 `DIR` has `locomo_en.messages.dev.jsonl`, `locomo_en.questions.dev.jsonl`, `locomo_en.users.jsonl` and MemDaily's
-(`memdaily_dedup_zh.…`); what is not there is left out. No data comes with this repository: each set has its licence.
+(`memdaily_dedup_zh.…`); missing files are skipped. This repository has no data: each set has its own licence.
 `--longmemeval` takes a published file (`longmemeval_s.json`), `--beam` rows (Parquet, JSON) or a folder of chats.
 
 Messages go through the broker, the windows and the shards of a real worker under policy `all`, where every exchange
-is a memory, and again under `weighted`, the default: what it does not promote is lost to every question. Beside the
-worker's ranking stand BM25 alone, the dense model alone and their reciprocal-rank fusion, over the same memories.
+is a memory, and again under `weighted`, the default: no question finds an exchange that it does not promote. The
+worker's ranking is compared with BM25 alone, the dense model alone and their reciprocal-rank fusion, over the same
+memories.
 
 A hit is a memory that holds evidence; in LongMemEval a session, at the rank of its first memory (`unit`). R@k is the
-share of a question's evidence in the first k, `recall_all` the share of questions with all of it there, MRR and
-NDCG@10 as they are defined. Evidence that lies in one memory is one; what `weighted` lost counts as not found.
-`--limit` asks so many questions of each set, spread over it: a first look, not a result.
+share of a question's evidence in the first k, `recall_all` the share of questions with all of it there; MRR and
+NDCG@10 have their usual definitions. Pieces of evidence in one memory count as one; pieces that `weighted` dropped
+count as not found. `--limit` asks this many questions of each set, spread over it: a first look, not a result.
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ from benchmarks.evidence.picture import draw
 from benchmarks.evidence.sets import EvidenceSet, beam, line_files, loaded, longmemeval
 
 POLICIES: Final = ("all", "weighted")
-#: Of the folder: each with its speakers' names, where they are known.
+#: The sets in the folder, each with its speakers' names if they are known.
 SETS: Final = ("locomo_en", "memdaily_dedup_zh")
 SHOWN: Final = ("r1", "r3", "r5", "r10", "recall_all10", "mrr", "ndcg10")
 
-#: Of a ranking's name, by the kind of question: each question's measures.
+#: Each question's measures, by the ranking's name and the kind of question.
 Found = dict[str, dict[str, list[dict[str, float]]]]
 Figures = dict[str, dict[str, dict[str, float]]]
 
 
 def orders(hits: Sequence[SearchHit]) -> dict[str, list[SearchHit]]:
-    """The worker's ranking, and others of the same memories; of equals the newest first."""
+    """The worker's ranking, and others of the same memories; of equals, the newest comes first."""
     newest = sorted(hits, key=lambda hit: hit.created_at, reverse=True)
     why: list[dict[str, Any]] = [hit.explain or {} for hit in newest]
     words, dense = ([int(one[f"{name}_rank"]) for one in why] for name in ("bm25", "cosine"))
@@ -74,14 +75,14 @@ def orders(hits: Sequence[SearchHit]) -> dict[str, list[SearchHit]]:
 
 
 def held(hits: Sequence[SearchHit], unit: str) -> list[Sequence[str]]:
-    """What each place of a ranking holds: a memory its messages; a session is at the place of its first memory."""
+    """The messages, or the session, at each place of a ranking; a session is at the place of its first memory."""
     if unit == "memory":
         return [hit.message_ids for hit in hits]
     return [[session] for session in dict.fromkeys(hit.session_id for hit in hits if hit.session_id)]
 
 
 async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> Found:
-    """Under policy `all` first: it loses nothing, so it says which pieces of evidence are one."""
+    """Measure policy `all` first: it loses nothing, so it shows which pieces of evidence are in one memory."""
     found: Found = defaultdict(lambda: defaultdict(list))
     units = list[list[Group]]()
     for policy in POLICIES:
@@ -100,7 +101,7 @@ async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> 
 
 
 def means(found: Found) -> Figures:
-    """Of each ranking, by kind of question and of all."""
+    """The means of each ranking, by kind of question and over all questions."""
     figures: Figures = {}
     for name, kinds in found.items():
         rows = {**dict(sorted(kinds.items())), "all": [row for rows in kinds.values() for row in rows]}
@@ -137,11 +138,11 @@ def shown(asked: EvidenceSet, figures: Figures) -> Table:
 
 @click.command()
 @click.option(
-    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of LoCoMo, MemDaily."
+    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of LoCoMo and MemDaily."
 )
 @click.option("--longmemeval", "lme", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--beam", "beams", type=click.Path(exists=True, path_type=Path), help="A file of rows, or a folder.")
-@click.option("--limit", type=click.IntRange(1), help="So many questions of each set: a first look.")
+@click.option("--limit", type=click.IntRange(1), help="Ask this many questions of each set: a first look.")
 @click.option("--backend", default="use", show_default=True, help="The embedding backend.")
 @click.option("--model", default="", help="The embedding model: a name, or a folder.  [default: the backend's]")
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the result; needs matplotlib.")

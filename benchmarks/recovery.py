@@ -1,12 +1,12 @@
-"""How fast a worker's windows come back from their changelogs.
+"""How fast a worker recovers its windows from their changelogs.
 
     python benchmarks/recovery.py [--rows 400000] [--partitions 4] [--json]
 
 The changelogs of `exchanges` and `sessions` are filled on the embedded broker with the rows that a worker writes:
-every session closed 50 exchanges, and its own row was written ten times, as by ten commits. Then a worker starts at
-its default settings. The rate is rows ÷ seconds from the assignment of its partitions, with which Faust begins to
-read, until all tables are recovered: asking for the changelogs' ends, reading, decoding and keeping the rows, and
-dropping those that no session knows.
+every session closed 50 exchanges, and its own row was written ten times, as by ten commits. Then a worker starts with
+default settings. The rate is rows ÷ seconds from the assignment of its partitions, when Faust begins to read, until
+all tables are recovered. This includes finding the changelogs' ends, reading, decoding and keeping the rows, and
+dropping exchanges that no session names.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Row = tuple[int, bytes, bytes]
 
 
 def rows_of(rows: int, partitions: int) -> tuple[Iterator[Row], Iterator[Row]]:
-    """Rows of the exchanges' and of the sessions' changelog, so many together."""
+    """Rows of the exchanges' and of the sessions' changelog, `rows` together."""
     sessions = max(1, rows // (EXCHANGES_A_SESSION + COMMITS_A_SESSION))
     users = [f"user-{n:06}" for n in range(sessions)]
     exchanges = (
@@ -102,7 +102,7 @@ def _session(user: str, exchanges: int) -> Session:
 
 
 async def fill(kafka: KafkaSettings, table: str, rows: Iterable[Row]) -> int:
-    """Write a changelog in batches; how many rows it has."""
+    """Write a changelog in batches; return its number of rows."""
     topic = f"{kafka.group_id}-{table}-changelog"
     admin = AIOKafkaAdminClient(**client_options(kafka))
     await admin.start()
@@ -132,9 +132,9 @@ async def fill(kafka: KafkaSettings, table: str, rows: Iterable[Row]) -> int:
 
 
 async def commit_something(kafka: KafkaSettings) -> None:
-    """A record in each partition of each topic that agents read, and the group's offset behind it.
+    """Produce a record to each partition of each topic that agents read, and commit the offset behind it.
 
-    A worker whose group has committed nothing takes rows for those of another log, and drops them.
+    If its group has committed nothing, a worker takes the rows for those of another log, and drops them.
     """
     topics = Topics.with_prefix(kafka.topic_prefix)
     read = (topics.conversations, topics.long_term, topics.summary_requests)
@@ -181,7 +181,7 @@ class Watch:
 
 
 async def recover(settings: Settings, watch: Watch) -> tuple[int, float, float]:
-    """Exchanges that came back, seconds of the whole start, and of a processor during it."""
+    """The number of recovered exchanges, the seconds of the whole start, and its processor seconds."""
     started, cpu = time.monotonic(), time.process_time()
     async with running.started(settings) as worker:
         while not worker.health.recovered:  # noqa: ASYNC110 - a worker says so by a flag
@@ -216,7 +216,7 @@ async def measure(rows: int, partitions: int) -> dict[str, float | int]:
             for patch in patches:
                 patch.stop()
         if held != kept:
-            raise click.ClickException(f"{held} exchanges came back of {kept}")
+            raise click.ClickException(f"recovered {held} of {kept} exchanges")
     return {
         "rows": written,
         "rows_per_s": round(written / (watch.ended - watch.began)),
@@ -237,8 +237,8 @@ def main(rows: int, partitions: int, as_json: bool) -> None:
     figures = run(measure(rows, partitions))
     Console().print(
         f"{figures['rows']:,} rows in {figures['recovery_seconds']} s: [b]{figures['rows_per_s']:,} rows/s[/b] "
-        f"({figures['rows_per_s_from_first']:,} from the first one on), {figures['cpu_us_per_row']} µs of a "
-        f"processor each; the worker was up after {figures['start_seconds']} s"
+        f"({figures['rows_per_s_from_first']:,} from the first row on), {figures['cpu_us_per_row']} µs of "
+        f"processor time each; the worker was up after {figures['start_seconds']} s"
     )
     if as_json:
         click.echo(orjson.dumps(figures))

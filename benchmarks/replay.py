@@ -2,22 +2,22 @@
 
     python benchmarks/replay.py [--messages 100000] [--partitions 4] [--json]
 
-The topic is full before the clock starts: the bundled samples, Chinese and English, said again and again by other
-users in other sessions, fifty of them at a time in turns. Half of their exchanges are kept, far more than of
-ordinary chat, so this is a backfill with much to embed. Policy `weighted`, the embedder `use`, the local estimator.
-The clock runs from the plan to the last shard's closing, with the model's loading, as the command counts it.
+The topic is filled before the clock starts: the bundled samples, Chinese and English, repeated by other users in
+other sessions, fifty of them interleaved. Half of their exchanges are promoted, far more than of ordinary chat, so
+this backfill has much to embed. It uses policy `weighted`, the embedder `use` and the local estimator. The clock runs
+from the plan until the last shard is closed, and includes the model's loading, as in the command.
 
-Where the time goes is measured around the replay's own objects. What is timed overlaps, so shares add up to more than
-the whole: embedding has a process, each shard a thread, and windows, rating and the rest share the event loop.
+The parts of the time are measured around the replay's own objects. They overlap, so their shares add up to more than
+1: embedding has a process, each shard a thread, and windows, rating and the rest share the event loop.
 
     rating      in the local estimator
     intake      in the windows' `take`, with the progress file, without the rating
     embedding   at least one batch of texts was with the model
-    store       at least one shard was at work on what had come
+    store       at least one shard was working
 
-The bare model is given the same texts (evenly chosen batches of them) right after that, in calls of the size that the
-worker gives it, with one thread, in a process that does nothing else. `embedding_ratio_bare` is texts embedded a
-second, over the whole backfill, ÷ its rate. The backfill is bound by what takes the largest share of its time.
+Right after that, the bare model embeds the same texts (evenly chosen batches of them), in calls of the worker's size,
+with one thread, in a process that does nothing else. `embedding_ratio_bare` is texts embedded a second, over the
+whole backfill, ÷ the bare model's rate. The backfill is bound by the part with the largest share of its time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from streams.worker.wiring import intake
 Figures = dict[str, float | int | str]
 
 SAMPLES: Final = Path(__file__).resolve().parents[1] / "streams" / "samples" / "chats.jsonl"
-#: Rounds of the samples that are said at the same time.
+#: Rounds of the samples that are interleaved.
 TOGETHER: Final = 50
 BARE_BATCHES: Final = 40
 NAMES: Final[tuple[str, ...]] = ("user_id", "session_id", "message_id")
@@ -82,7 +82,7 @@ def chats(messages: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _said_again(record: dict[str, Any], number: int) -> tuple[bytes, bytes]:
-    """By another user, in another session, with other words."""
+    """The record of another user, in another session, with other words."""
     changed = {name: f"{record[name]}-{number}" for name in NAMES if name in record}
     if "content" in record:
         changed["content"] = f"{record['content']} [{number}]"
@@ -90,7 +90,7 @@ def _said_again(record: dict[str, Any], number: int) -> tuple[bytes, bytes]:
 
 
 class Stretch:
-    """The time in which at least one of some things was under way."""
+    """The time during which at least one of several pieces of work was running."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -115,7 +115,7 @@ class Stretch:
 
 
 class Times:
-    """Where a replay's time goes, while it is patched in."""
+    """The parts of a replay's time, measured while the patches are active."""
 
     def __init__(self) -> None:
         self.rating, self.taking, self.embedding, self.store = (Stretch() for _ in range(4))
@@ -131,7 +131,7 @@ class Times:
                 return await embed(process, texts, attempt, urgent=urgent)
 
         async def called(shards: OwnedShards, partition: int, *given: Any, **named: Any) -> Any:
-            await shards._open[partition]  # it is opened when the model is loaded, and that is no work of its own
+            await shards._open[partition]  # it opens once the model is loaded: this wait is no work of the store
             with self.store:
                 return await call(shards, partition, *given, **named)
 
@@ -154,7 +154,7 @@ class Times:
         self._patches.close()
 
     def shares(self, seconds: float) -> dict[str, float]:
-        """Of the whole time."""
+        """The share of each part in the whole time."""
         parts = {
             "intake": self.taking.seconds - self.rating.seconds,
             "rating": self.rating.seconds,
@@ -165,7 +165,7 @@ class Times:
 
 
 async def backfill(kafka: KafkaSettings, folder: Path) -> tuple[dict[str, int], float, Times]:
-    """What the replay counted, its seconds, and where they went."""
+    """The replay's counts, its seconds, and the parts of its time."""
     settings = Settings(data_dir=folder / "data", kafka=kafka)
     into = folder / "into"
     asked = ReplayOptions(EARLIEST, NOW, (), True, kafka.topic_prefix, kafka.partitions)
@@ -224,13 +224,13 @@ async def measure(messages: int, partitions: int, say: Callable[[str], None]) ->
 
 
 def table(figures: Figures) -> Table:
-    """One row a part of the time."""
+    """A table with a row for each part of the time."""
     shown = Table(
         *("", "share of the time"),
         title=f"A backfill of {figures['messages']:,} messages: {figures['messages_per_s']:,} a second, "
         f"{figures['memories']:,} memories, bound by {figures['bound_by']}",
-        caption=f"{figures['texts_per_s']} texts embedded a second, the bare model {figures['bare_texts_per_s']}: "
-        f"{figures['embedding_ratio_bare']} of it",
+        caption=f"{figures['texts_per_s']} texts embedded a second; the bare model: {figures['bare_texts_per_s']}; "
+        f"ratio: {figures['embedding_ratio_bare']}",
     )
     for name in ("intake", "rating", "embedding", "store"):
         shown.add_row(name, f"{figures[f'{name}_share']:.1%}")
@@ -242,7 +242,7 @@ def table(figures: Figures) -> Table:
 @click.option("--partitions", default=EMBEDDED_PARTITIONS, show_default=True, type=click.IntRange(min=1))
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(messages: int, partitions: int, as_json: bool) -> None:
-    """Measure a backfill, and the embedding model in it beside the bare one."""
+    """Measure a backfill, and compare its embedding rate with the bare model's."""
     configure_logging("ERROR")
     figures = run(measure(messages, partitions, Console(stderr=True).print))
     Console().print(table(figures))

@@ -3,12 +3,11 @@
     python benchmarks/retrieval.py MESSAGES.jsonl QUESTIONS.jsonl [--names USERS.jsonl]
         [--policy weighted] [--backend use] [--model NAME_OR_FOLDER] [--json]
 
-Messages go through the broker, the windows and the shards, as any producer's do, under the policy that is shipped:
-what it does not promote no question finds, and what windows still hold of that is not looked through. Under `--policy
-all` every exchange is a memory, and what is measured is the search alone. Each question is searched among its own
-user's memories, in every state. R@k is the share of its evidence in the first k, MRR one over the rank of the first;
-questions without evidence and adversarial ones are left out. Where a question names `evidence_equivalents`, any
-message of a group will do.
+Messages go through the broker, the windows and the shards, like any producer's, under the default policy: no question
+finds an exchange that it does not promote, and windows are not searched. Under `--policy all` every exchange is a
+memory, so that the search alone is measured. Each question is searched among its own user's memories, in every state.
+R@k is the share of its evidence in the first k, MRR one over the rank of the first piece; questions without evidence
+and adversarial ones are left out. If a question names `evidence_equivalents`, any message of a group is enough.
 
 A line of `--names` gives the speakers of a user's conversations: `{"user_id", "user_name", "assistant_name"}`.
 """
@@ -47,7 +46,7 @@ File = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 async def results(asked: EvidenceSet, policy: str, backend: str, model: str, quiet: bool) -> dict[str, Measures]:
-    """What was measured of each question, by category: R@1, 3, 5, 10 and the reciprocal rank of the first."""
+    """The measures of each question, by category: R@1, 3, 5, 10 and the reciprocal rank of the first piece."""
     found: dict[str, Measures] = defaultdict(list)
     async with fed(asked.messages, policy, backend, model) as worker:
         async for question, hits in answers(worker, asked.questions, quiet=quiet):
@@ -60,8 +59,8 @@ async def results(asked: EvidenceSet, policy: str, backend: str, model: str, qui
 @click.command()
 @click.argument("messages", type=File)
 @click.argument("questions", type=File)
-@click.option("--names", type=File, help="Who speaks in each user's conversations.")
-@click.option("--policy", type=click.Choice(POLICIES), default=SHIPPED, show_default=True, help="What is promoted.")
+@click.option("--names", type=File, help="Names of the speakers in each user's conversations.")
+@click.option("--policy", type=click.Choice(POLICIES), default=SHIPPED, show_default=True, help="Promotion policy.")
 @click.option("--backend", default="use", show_default=True, help="The embedding backend.")
 @click.option("--model", default="", help="The embedding model: a name, or a folder.  [default: the backend's]")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")

@@ -1,25 +1,25 @@
-"""State that is larger than memory, and that moves: what it takes of memory, and how long until it is back.
+"""State that is larger than memory, and that moves between workers: its memory, and the time until it is back.
 
     python benchmarks/scale.py [--memories 1000000] [--windows N] [--store file|s3] [--legs memory,restart,…] [--json]
 
-Memories are put into shards and into the log at once, as `benchmarks/state/filling.py` says: with the events that
-chat makes of them, and with random unit vectors in the place of embedded texts. From there on everything is the
-program as it is: `siltstone worker` in processes of its own, on the embedded broker, with its model.
+Memories are written directly into the shards and into the log (`benchmarks/state/filling.py`): with the events that
+chat causes, and with random unit vectors instead of embedded texts. Everything after that is the program as it is:
+`siltstone worker` in its own processes, on the embedded broker, with its model.
 
-- **memory**: the shards in a process of their own: anonymous memory, the time to open, searches with nothing of the
-  files in memory, and again. What an empty shard takes is not counted.
-- **windows**: small talk, of which nothing is promoted, in sessions that have ended; the windows may keep 16 MiB in
-  memory, which the first half of the sessions fills. The other half says what a message takes.
-- **restart**: the worker is stopped, and killed, and comes back on its disk. An empty worker's start, which is
-  measured in the same run, is subtracted for the bar.
-- **checkpoint**: one is made on demand; then a hundredth of the memories changes (half are new, half are
-  accessed: `benchmarks/state/changes.py`), and the next one is made. Then a worker with an empty disk takes over.
-- **rebuild**: a worker with an empty disk and no checkpoint embeds the log. Measured with a hundredth of the memories
-  (at least 2,000) and multiplied, as is said by `rebuild_measured_with`.
-- **warm**: two workers with a copy each of the other's partitions; one is killed.
+- **memory**: the shards in their own process: anonymous memory, the time to open, searches with no pages of the files
+  in memory, and again. The memory of empty shards is subtracted.
+- **windows**: small talk, which is not promoted, in sessions that have ended. The windows may keep 16 MiB in memory,
+  which the first half of the sessions fills; the second half shows the memory of a message.
+- **restart**: the worker is stopped, then killed, and starts again on its disk each time. For the bar, an empty
+  worker's start, measured in the same run, is subtracted.
+- **checkpoint**: a checkpoint is taken on demand; then a hundredth of the memories changes (half are new, half are
+  accessed: `benchmarks/state/changes.py`), and the next one is taken. Then a worker with an empty disk takes over.
+- **rebuild**: a worker with an empty disk and no checkpoint embeds the log. This is measured with a hundredth of the
+  memories (at least 2,000; `rebuild_measured_with`) and multiplied.
+- **warm**: two workers, each with warm copies of the other's partitions; one is killed.
 
-"Back" is when `/readyz` says so and a user of each partition has found something: `…_s` is from the start of the
-process, or from the kill, until then.
+A worker is back when `/readyz` says so and a user of each partition has found something: `…_s` is the time from the
+start of the process, or from the kill, until then.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SINGLE_THREADED: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a figure may be at most."""
+    """The upper limit of a figure."""
 
     figure: str
     title: str
@@ -90,7 +90,7 @@ BESIDE: Final = (
     ("checkpoint_s", "the first checkpoint of all partitions", "s"),
 )
 
-#: What docs/scale.md computes with.
+#: The figures that docs/scale.md computes with.
 FIGURES: Final = frozenset(
     {
         *(bar.figure for bar in BARS),
@@ -102,7 +102,7 @@ FIGURES: Final = frozenset(
 
 
 def table(figures: Figures) -> Table:
-    """What has a bar, and what stands beside."""
+    """A table of the figures with a bar, and then of the others."""
     title = f"{figures['memories']:,} memories, {figures['window_rows']:,} window rows, store: {figures['store']}"
     shown = Table("", "measured", "bar", "", title=title)
     for bar in BARS:
@@ -118,7 +118,7 @@ def table(figures: Figures) -> Table:
 
 
 def in_a_process(*arguments: object) -> Figures:
-    """A hidden command of this script, with memory of its own; what it told."""
+    """Run a hidden command of this script in a process with its own memory; return its figures."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", THIS_FILE, *map(str, arguments)],
         check=False,
@@ -136,8 +136,8 @@ def in_a_process(*arguments: object) -> Figures:
 @click.option("--windows", type=click.IntRange(min=1), help="Rows in the windows. Default: as many as memories.")
 @click.option("--partitions", type=click.IntRange(min=1, max=64), default=4, show_default=True)
 @click.option("--store", type=click.Choice(["file", "s3"]), default="file", show_default=True)
-@click.option("--legs", "wanted", default=",".join(legs.ALL), show_default=True, help="What is measured.")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where data is put meanwhile.")
+@click.option("--legs", "wanted", default=",".join(legs.ALL), show_default=True, help="The parts to measure.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="A folder for temporary data.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 @click.pass_context
 def main(
@@ -150,13 +150,13 @@ def main(
     folder: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure what state takes of memory, and how long it takes to come back."""
+    """Measure the memory that state takes, and the time until it is back."""
     if context.invoked_subcommand:
         return
     chosen = frozenset(wanted.split(","))
     if unknown := chosen - frozenset(legs.ALL):
         raise click.BadParameter(
-            f"{', '.join(sorted(unknown))}: there are {', '.join(legs.ALL)}", param_hint="--legs"
+            f"{', '.join(sorted(unknown))}: choose from {', '.join(legs.ALL)}", param_hint="--legs"
         )
     configure_logging("WARNING")
     plan = legs.Plan(memories, memories if windows is None else windows, partitions, store, chosen)
@@ -176,7 +176,7 @@ def main(
 @click.argument("memories", type=int)
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
 def fill(servers: str, prefix: str, partitions: int, memories: int, folder: Path | None) -> None:
-    """Put memories into a log, and into shards in a folder."""
+    """Write memories into a log, and into shards in a folder."""
     kafka = KafkaSettings(bootstrap_servers=servers, topic_prefix=f"{prefix}.", group_id=prefix)
     told = run(fill_log(kafka.model_copy(update={"partitions": partitions}), folder, memories))
     click.echo(orjson.dumps(told))
@@ -187,7 +187,7 @@ def fill(servers: str, prefix: str, partitions: int, memories: int, folder: Path
 @click.argument("memories", type=int)
 @click.argument("partitions", type=int)
 def shards(folder: Path, memories: int, partitions: int) -> None:
-    """Open shards, and search in them."""
+    """Open shards, and search them."""
     click.echo(orjson.dumps(measure_shards(folder, memories, partitions)))
 
 

@@ -1,8 +1,8 @@
-"""Write the tables of docs/scale.md again: what its program prints, each under the head that it prints.
+"""Write the tables of docs/scale.md again, from the output of the page's program.
 
     python benchmarks/scale_page.py
 
-To be run when a figure at the top of the program has changed; a test says when it was forgotten.
+Run it after a change of a figure at the top of the program; a test fails if this was forgotten.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 
 
 def computed(page: str) -> dict[str, Any]:
-    """What the page's program knows at its end, and as `printed` what it prints."""
+    """The names of the page's program at its end, with its output as `printed`."""
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -31,14 +31,14 @@ def computed(page: str) -> dict[str, Any]:
 
 
 def tables_of(printed: str) -> list[str]:
-    """Each with its head, without the empty line before it."""
+    """The tables, each with its head, without the empty line before it."""
     return [table.strip("\n") for table in printed.split("\n\n") if table.strip()]
 
 
 def rewritten(page: str) -> str:
-    """The page with the tables that its program prints. The n-th with a head takes the n-th place of that head.
+    """The page with the tables that its program prints. The n-th table with a head takes the n-th place of that head.
 
-    Raises `ValueError` where a table has no place: put its head there, with the rule below it.
+    Raises `ValueError` if the page has no place for a table: add its head there, with the rule below it.
     """
     at = dict[str, int]()
     for table in tables_of(computed(page)["printed"]):
@@ -58,7 +58,7 @@ def main() -> None:
     before = PAGE.read_text(encoding="utf-8")
     after = rewritten(before)
     PAGE.write_text(after, encoding="utf-8")
-    click.echo("docs/scale.md is as it was" if after == before else "docs/scale.md is rewritten")
+    click.echo("docs/scale.md is unchanged" if after == before else "docs/scale.md is rewritten")
 
 
 if __name__ == "__main__":

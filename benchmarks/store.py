@@ -1,29 +1,29 @@
-"""Writes, searches and the lifecycle of one shard, beside ChromaDB and LanceDB.
+"""Writes, searches and the lifecycle of one shard, compared with ChromaDB and LanceDB.
 
     pip install -e .[bench]
     python benchmarks/store.py [--memories 1000000] [--users 5000] [--peer-seconds 180] [--json]
 
-Each contender runs in a process of its own, one after the other, and is given the same memories (seeded random
-unit vectors of 384 numbers) in the same batches, each batch in the form in which it likes it best: the clock
-runs while it writes, not while its input is made. Users are interleaved as months of chat are: a thousand of them
-talk at a time, five memories each, and come back later. Of a batch, two in a hundred were written before (the log
-was read again) and two say what their user said already (near-copies).
+Each contender runs in its own process, one after the other, and gets the same memories (seeded random unit vectors of
+384 numbers) in the same batches, each batch in the form that suits it best: only writing is timed, not the making of
+its input. Users are interleaved as in months of chat: a thousand talk at a time, five memories each, and return
+later. In a batch, two memories in a hundred were written before (the log was read again), and two repeat what their
+user said before (near-copies).
 
-Siltstone applies events: a batch that comes twice changes nothing, near-copies are looked for, a commit is synced to
-disk. So the peers write by what keeps an id from coming twice (ChromaDB's `upsert`, LanceDB's `merge_insert`), and
-`write_ratio_…` is at the size that the peer reached within `--peer-seconds`. Beside it, in a second and empty table,
-their plain `add`, which promises nothing (`append_ratio_…`), and batches of 64, as a worker that is not busy
-writes them (`write_small_ratio_…`).
+Siltstone applies events: a repeated batch changes nothing, near-copies are looked for, a commit is synced to disk. So
+the peers use the call that writes an id only once (ChromaDB's `upsert`, LanceDB's `merge_insert`); `write_ratio_…` is
+at the size that the peer reached within `--peer-seconds`. `append_ratio_…` is for their plain `add`, which promises
+nothing, into a second, empty table; `write_small_ratio_…` is for batches of 64, as a worker that is not busy writes
+them.
 
-At each size they answer the same questions: the ten nearest memories of one user, with their texts; users are asked
-one after the other, and then again. Siltstone is asked for its vectors alone, which is what the peers do
-(`search_ratio_…`), and the way a user of it is answered, vectors and words (`hybrid_ratio_…`); other users are asked
-for each. `first_search_ratio_…` is of the first such question to a user, of whom nothing is in its memory yet.
-LanceDB gets an index on the user and `optimize()` before it is asked, not counted; Siltstone what a worker does by
-itself between batches: terms and bodies of what is new (`filled_per_s`).
+At each size they answer the same questions: the ten nearest memories of one user, with their texts, for each user in
+turn, and then again. Siltstone searches by vectors alone, as the peers do (`search_ratio_…`), and by vectors and
+words, as it answers its users (`hybrid_ratio_…`), each for other users. `first_search_ratio_…` is for the first such
+question of a user, when nothing of the user is in memory. Before the questions, and not counted, LanceDB gets an
+index on the user and `optimize()`, and Siltstone does a worker's work between batches: it fills in the terms and
+bodies of new memories (`filled_per_s`).
 
 BLAS and OpenMP have one thread everywhere. The peers' own threads are not limited; Siltstone has none. Its garbage
-collector has the thresholds that a worker sets at its start: with Python's own it takes a fifth of a batch.
+collector has the thresholds that a worker sets at its start: with Python's defaults it takes a fifth of a batch.
 """
 
 from __future__ import annotations
@@ -90,17 +90,17 @@ BATCH: Final = 1_000
 SMALL_BATCH: Final = 64
 SMALL_BATCHES: Final = 30
 SMALL_FROM: Final = 1 << 40
-"""Numbers of memories that are written in small batches, above all others."""
+"""The first number of the memories in small batches, above all others."""
 
 MEMORIES_A_USER: Final = 200
 TALKING: Final = 1_000
 """Users who talk at the same time."""
 
 A_SESSION: Final = 5
-"""Memories that come of a session, one after the other, between those of others."""
+"""Memories of one session, interleaved with those of others."""
 
 AGAIN: Final = 50
-"""One of so many was written before, and one says what its user said a session ago."""
+"""One memory in this many was written before, and one repeats what its user said the turn before."""
 
 APPENDED: Final = 10_000
 """Memories written by the peers' plain append."""
@@ -110,17 +110,17 @@ WORDS_A_TEXT: Final = 24
 
 TOP: Final = 10
 USERS_ASKED: Final = 100
-"""By vectors alone, and as many others by words as well."""
+"""Users who are searched for by vectors alone; as many others are searched for by words as well."""
 
 QUESTIONS_AGAIN: Final = 3
 RECOMPUTES: Final = 5
 AT_A_TIME: Final = 1_000
-"""Memories that are made ready to be searched at a time."""
+"""Memories whose search rows are filled at a time."""
 
 DAY_MS: Final = 86_400_000
 FIRST_AT: Final = 1_740_787_200_000
 DAYS: Final = 60
-"""Over which the memories were last accessed."""
+"""The days over which the last accesses are spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Batch:
 
 
 def batch_of(numbers: range, users: int) -> Batch:
-    """The memories of these numbers, but that every `AGAIN`th is one of an earlier batch."""
+    """The memories of these numbers, except that every `AGAIN`th is one of an earlier batch."""
     back = TALKING * A_SESSION
     chosen = [n - back if n % AGAIN == 0 and back <= n < SMALL_FROM else n for n in numbers]
     return Batch(
@@ -146,14 +146,14 @@ def batch_of(numbers: range, users: int) -> Batch:
 
 
 def user_of(number: int, users: int) -> str:
-    """Sessions of five, `TALKING` of them side by side; each user has as many as any other."""
+    """A memory's user: sessions of five, `TALKING` of them interleaved; each user has as many as any other."""
     turn, lane = divmod(number, TALKING)
     session = turn // A_SESSION * TALKING + lane
     return f"user-{session * 2_654_435_761 % users}"
 
 
 def text_of(number: int) -> str:
-    """What was said: a few words that many use, and many that few use. A near-copy repeats the text of its source."""
+    """A memory's text, of a few common words and many rare ones. A near-copy repeats the text of its source."""
     number -= TALKING * _is_repeated(number)
     chance = np.random.default_rng([SEED, 1, number])
     said = " ".join(f"word{place}" for place in (WORDS * chance.random(WORDS_A_TEXT) ** 3).astype(int))
@@ -161,7 +161,7 @@ def text_of(number: int) -> str:
 
 
 def vectors_of(numbers: Sequence[int], users: int) -> Vectors:
-    """Unit vectors, float32[n, d]. Every `AGAIN`th is nearly that of the same user's memory of the turn before."""
+    """Unit vectors, float32[n, d]. Every `AGAIN`th is close to that of the same user's memory of the turn before."""
     rows = np.empty((len(numbers), DIMENSION), np.float32)
     for place, number in enumerate(numbers):
         copied = _is_repeated(number)
@@ -177,7 +177,7 @@ def _is_repeated(number: int) -> bool:
 
 
 def questions(size: int, users: int) -> list[tuple[str, Vectors, str]]:
-    """User, vector and words: users from everywhere, each once."""
+    """User, vector and words of each question; users from all parts of the data, each once."""
     chance = np.random.default_rng(SEED)
     known = sorted({user_of(number, users) for number in range(0, size, max(1, size // 20_000))})
     asked = chance.choice(known, min(2 * USERS_ASKED, len(known)), replace=False)
@@ -192,21 +192,21 @@ def _unit(vectors: Vectors) -> Vectors:
 
 
 class Store(Protocol):
-    """One way to keep memories. `prepared` is not counted as writing."""
+    """One way to store memories. `prepared` is not counted as writing."""
 
     def prepared(self, batch: Batch) -> Any: ...
 
     def write(self, prepared: Any) -> None: ...
 
     def settle(self) -> None:
-        """What its documentation advises between writing and asking."""
+        """Do what the documentation advises between writing and searching."""
 
     def search(self, user: str, vector: Vectors) -> list[tuple[str, str]]:
-        """(number, text) of the nearest, best first."""
+        """(number, text) of the nearest memories, best first."""
 
 
 class _Given:
-    """A model that takes no time: the vectors of questions are given to it."""
+    """A model that takes no time: it gets the vectors of questions in advance."""
 
     simultaneous = 1
 
@@ -225,7 +225,7 @@ class _Given:
 
 
 class _OneShard(OwnedShards):
-    """A shard that is called at once."""
+    """A shard that is called directly."""
 
     def __init__(self, shard: Shard, models: Models) -> None:
         self.shard, self.models = shard, models
@@ -237,7 +237,7 @@ class _OneShard(OwnedShards):
 
 
 class Siltstone:
-    """The shard, without the stream in front of it: events that are parsed, vectors that are there."""
+    """The shard without the stream in front of it: it gets parsed events with their vectors."""
 
     def __init__(self, folder: Path, shard: Shard | None = None, dimension: int = DIMENSION) -> None:
         gc.set_threshold(*COLLECT_AFTER)
@@ -271,7 +271,7 @@ class Siltstone:
         self.shard.apply(*prepared, FIRST_AT)
 
     def settle(self) -> None:
-        """What a worker does within a second of a batch, when nothing else waits for the shard."""
+        """Fill search rows, as a worker does within a second after a batch if nothing else waits for the shard."""
         began = time.perf_counter()
         while filled := self.shard.fill_rows(AT_A_TIME):
             self._filled += filled
@@ -283,13 +283,13 @@ class Siltstone:
         return [(memories[row].message_ids[0], memories[row].text) for row in best]
 
     def hybrid(self, user: str, vector: Vectors, words: str) -> list[str]:
-        """The ids of what a user of Siltstone is answered with: by vectors and words, in every state."""
+        """The ids of the memories that Siltstone answers with: by vectors and words, in every state."""
         self._given.vectors = defaultdict(lambda: vector)
         query = Query(user, words, TOP, frozenset(State))
         return [str(hit.id) for hit in self._runner.run(self._recall.search(query))]
 
     def bytes_a_memory(self) -> Told:
-        """On disk, its index with it, and of ids in memory; and how many a second were made ready to be searched."""
+        """Bytes on disk, with the index, and of ids in memory; and how many search rows were filled a second."""
         self.shard.save()
         catalog = self.shard._catalog
         catalog._db.execute("CHECKPOINT")
@@ -303,7 +303,7 @@ class Siltstone:
         }
 
     def recompute(self) -> Told:
-        """Milliseconds of a recompute a minute after the last one, and of a scan of all that decides its outcome."""
+        """Milliseconds of a recompute a minute after the last one, and of a scan of the columns that decide it."""
         lifecycle, now = LifecycleSettings(), FIRST_AT + DAYS * DAY_MS
         first, _ = _timed(self.shard.recompute, now, lifecycle)
         ((changed,),) = self.shard._catalog._db.execute("SELECT count(*) FROM transitions").fetchall()
@@ -373,7 +373,7 @@ class Chroma:
 
 
 class Lance:
-    """LanceDB as its documentation shows it: Arrow tables in, a filter before the search out."""
+    """LanceDB as its documentation shows it: writes of Arrow tables, searches with a filter before the search."""
 
     def __init__(self, folder: Path, once: bool = True) -> None:
         lancedb: Any = importlib.import_module("lancedb")
@@ -406,7 +406,7 @@ class Lance:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A store, and the same one with its plain append where that is another call."""
+    """A store, and the same one with its plain append if that is another call."""
 
     name: str
     title: str
@@ -430,12 +430,12 @@ class Run:
     users: int
     limit_seconds: float
     size: int = 0
-    #: Of each batch.
+    #: The seconds of each batch.
     seconds: list[float] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
 
     def fill(self, size: int) -> bool:
-        """Write up to a size; False where the time ended before."""
+        """Write up to a size; False if the time ended before."""
         spent = sum(self.seconds)
         for first in range(self.size, size, BATCH):
             if spent > self.limit_seconds:
@@ -462,14 +462,14 @@ class Run:
                 return
 
     def small_batches(self) -> float:
-        """Memories a second in batches of `SMALL_BATCH`, beside all that is there."""
+        """Memories a second in batches of `SMALL_BATCH`, added to all existing ones."""
         starts = range(SMALL_FROM, SMALL_FROM + SMALL_BATCH * SMALL_BATCHES, SMALL_BATCH)
         took = [self.write(range(start, start + SMALL_BATCH)) for start in starts]
         return SMALL_BATCH / float(np.median(took))
 
 
 def searches(store: Store, asked: Sequence[tuple[str, Vectors, str]]) -> Told:
-    """Milliseconds of the first question to each user and of later ones; the numbers that were found."""
+    """Milliseconds of each user's first question and of later ones; the numbers of the found memories."""
     by_vector, by_both = asked[: len(asked) // 2], asked[len(asked) // 2 :]
     told: Told = {"found": []}
 
@@ -496,7 +496,7 @@ def _timed(work: Callable[..., Any], *given: Any) -> tuple[float, Any]:
 
 
 def measure(contender: Contender, sizes: Sequence[int], users: int, peer_seconds: float) -> Told:
-    """Run a contender in a process and a folder of its own; what it told."""
+    """Run a contender in its own process and folder; return its figures."""
     with tempfile.TemporaryDirectory() as folder:
         limit = peer_seconds if contender.name in PEERS else float("inf")
         done = subprocess.run(
@@ -516,7 +516,7 @@ def measure(contender: Contender, sizes: Sequence[int], users: int, peer_seconds
 
 
 def figures_of(told: dict[str, Told]) -> Figures:
-    """Ratios of writes at the size that a peer reached; of its last searches for searches."""
+    """The figures. Ratios of writes are at the size that a peer reached, those of searches at its last size."""
     ours = told["siltstone"]
     figures: Figures = {}
     for name, one in told.items():
@@ -556,7 +556,7 @@ def _same(mine: list[list[str]], theirs: list[list[str]]) -> float:
 
 
 def table(told: dict[str, Told], figures: Figures) -> Table:
-    """One row a contender and size."""
+    """A table with a row for each contender and size."""
     shown = Table(
         *("", "memories", "memories/s", "by 64/s", "appended/s", "search p50 ms", "p99 ms", "first p50 ms", "p99 ms"),
         title=f"One shard: {DIMENSION} numbers a vector, batches of {BATCH:,}",
@@ -590,11 +590,11 @@ def sizes_of(memories: int) -> list[int]:
 @click.group(invoke_without_command=True)
 @click.option("--memories", type=click.IntRange(min=APPENDED), default=1_000_000, show_default=True)
 @click.option("--users", type=click.IntRange(min=1), help=f"Default: one for {MEMORIES_A_USER} memories.")
-@click.option("--peer-seconds", default=180.0, show_default=True, help="A peer writes no longer than that.")
+@click.option("--peer-seconds", default=180.0, show_default=True, help="The longest time that a peer writes.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 @click.pass_context
 def main(context: click.Context, memories: int, users: int | None, peer_seconds: float, as_json: bool) -> None:
-    """Measure writes, searches and the lifecycle beside ChromaDB and LanceDB."""
+    """Compare writes, searches and the lifecycle with ChromaDB and LanceDB."""
     if context.invoked_subcommand:
         return
     users, told = users or max(1, memories // MEMORIES_A_USER), {}
@@ -614,7 +614,7 @@ def main(context: click.Context, memories: int, users: int | None, peer_seconds:
 @click.argument("users", type=int)
 @click.argument("sizes", type=int, nargs=-1, required=True)
 def contend(name: str, limit: float, users: int, sizes: tuple[int, ...]) -> None:
-    """Be one contender."""
+    """Run one contender."""
     contender = next(contender for contender in CONTENDERS if contender.name == name)
     told: Told = {}
     if contender.open_plain is not None:
@@ -629,7 +629,7 @@ def contend(name: str, limit: float, users: int, sizes: tuple[int, ...]) -> None
         told |= store.bytes_a_memory() | store.recompute()
     click.echo(orjson.dumps(told))
     sys.stdout.flush()
-    os._exit(0)  # the folder is thrown away: saving the index of a million would be wasted
+    os._exit(0)  # the folder is deleted, so there is no use in saving the index of a million
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Summaries of ten days of chats, as they were and as they are, to be judged by a reader; and what one costs.
+"""Summaries of ten days of chats, before and after a change, for a reader to judge; and the cost of each.
 
     python benchmarks/summaries.py DATA [--days judged|fresh|tuning|all] [--before TREE] [--messages] [--json]
 
 DATA is a folder with `locomo_en`, `memdaily_dedup_zh` and `memorybank_zh.messages.dev.jsonl`; its texts are licensed
-for research, so what is printed stays on this machine. A day is what one user says on one date, of eight messages or
-more; its number is its place by date and user in its source. Days are drawn by a fixed seed: the rules were improved
-on the ten of `tuning` and others, not on those of `judged`, which `docs/summaries.md` is about; those of `fresh`, of
-`memorybank_en`, were looked at when all was done. `--before` is another tree of this repository, whose summary of
-each day is printed first. `--messages` prints what was said, too.
+for research, so keep the output on this machine. A day has the messages of one user on one date, eight or more; its
+number is its place in its source, by date and user. Days are drawn with a fixed seed: the rules were improved on the
+ten days of `tuning` and others, not on those of `judged`, which `docs/summaries.md` reports; the days of `fresh`,
+from `memorybank_en`, were read only when the rules were finished. `--before` is another tree of this repository,
+whose summary of each day is printed first. `--messages` prints the messages too.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ FRESH: Final = {"memorybank_en": 4}
 LEAST_MESSAGES: Final = 8
 SEED: Final = 18
 ROUNDS: Final = 5
-"""A day's time is the best of so many."""
+"""A day's time is the best of this many runs."""
 
 
 class Day(NamedTuple):
-    """What one user says on one date."""
+    """The messages of one user on one date."""
 
     source: str
     number: int
@@ -67,7 +67,7 @@ def days_of(source: str, path: Path) -> list[Day]:
 
 
 def drawn(days: list[Day], number: int) -> dict[str, list[Day]]:
-    """So many days for each set; none is in both."""
+    """`number` days for each set; no day is in both."""
     chosen = random.Random(SEED).sample(days, min(len(days), number * len(SETS)))
     return {name: sorted(chosen[place :: len(SETS)], key=lambda day: day.number) for place, name in enumerate(SETS)}
 
@@ -103,7 +103,7 @@ def lines_of(summary: Summary) -> list[str]:
 
 
 def told_by(tree: Path, data: Path, days: str) -> dict[str, dict[str, object]]:
-    """What this script says when it is run with another tree's rules."""
+    """The output of this script with another tree's rules."""
     done = subprocess.run(
         [sys.executable, __file__, str(data), "--days", days, "--json"],
         check=True,
@@ -117,20 +117,20 @@ def told_by(tree: Path, data: Path, days: str) -> dict[str, dict[str, object]]:
 
 @click.command(help=__doc__.split("\n")[0] if __doc__ else None)
 @click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--days", type=click.Choice([*SETS, "fresh", "all"]), default="judged", help="Which days.")
+@click.option("--days", type=click.Choice([*SETS, "fresh", "all"]), default="judged", help="The set of days.")
 @click.option(
     "--before",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Another tree, whose summaries come first.",
+    help="Another tree of this repository; its summaries come first.",
 )
-@click.option("--messages", is_flag=True, help="What was said, too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: lines and milliseconds by day.")
+@click.option("--messages", is_flag=True, help="Print the messages too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: lines and milliseconds by day.")
 def main(data: Path, days: str, before: Path | None, messages: bool, as_json: bool) -> None:
     chosen: list[Day] = []
     for source, number in (FRESH if days == "fresh" else DRAWN).items():
         path = data / f"{source}.messages.dev.jsonl"
         if not path.exists():
-            raise click.ClickException(f"{path} is not there: DATA is the folder of the development sets")
+            raise click.ClickException(f"{path} does not exist: DATA is the folder of the development sets")
         found = days_of(source, path)
         chosen += found if days == "all" else drawn(found, number)["judged" if days == "fresh" else days]
     told: dict[str, dict[str, object]] = {}

@@ -1,29 +1,30 @@
-"""A steady load, end to end: how old is what is said when it is in long-term memory, and does anything pile up?
+"""A steady load, end to end: how old are promotions when they are in long-term memory, and does a backlog grow?
 
     python benchmarks/sustained.py [--rate 500 | --search] [--seconds 60] [--what promoted]
         [--bootstrap-servers HOST:PORT] [--json]
 
-`siltstone worker` runs at its default settings, summaries on, in processes of its own; so does the embedded broker,
-unless another Kafka is named. The load is the chat of `intake.py`, produced to a schedule that nothing slows down
-(`load/open_loop.py`). Sessions are first spoken in for a dozen exchanges, so that rolling promotion is under way.
+`siltstone worker` runs with default settings, including summaries, in its own processes; so does the embedded broker,
+unless another Kafka is given. The load is the chat of `intake.py`, produced on a schedule that nothing slows down
+(`load/open_loop.py`). Each session first gets a dozen exchanges, so that rolling promotion is under way.
 
-**Age**: each promotion's record carries the timestamp of the message that closed its exchange, and the worker counts
-how old it is when its transaction is committed. `p50_ms`, `p99_ms` and `max_ms` are of all promotions of the load:
-the worker's histogram, evenly spread within each of its buckets (the longest is its bucket's upper bound).
+**Age**: each promotion's record carries the timestamp of the message that closed its exchange, and the worker
+observes its age when the transaction is committed. `p50_ms`, `p99_ms` and `max_ms` are of all promotions of the load,
+from the worker's histogram, with ages spread evenly in each bucket (the longest is its bucket's upper bound).
 
-**Samples** confirm it from outside (`load/samples.py`): people ask for something to be remembered, and questions at
-set times look for it. Their times (`black_box_…`) hold the question, with its embedding, and what lies between two.
-With `--what said` people just mention it, and it counts as found wherever it is, in a short-term window above all.
+**Samples** confirm it from outside (`load/samples.py`): users ask to remember something, and questions at fixed times
+look for it. Their times (`black_box_…`) include the question with its embedding, and the time between two questions.
+With `--what said` users only mention it, and it counts as found anywhere, usually in a short-term window.
 
 The run fails, exit code 1, with a line for each reason: the producer itself did not keep the rate; lag of
-conversations or of promotions grew in the second half by more than comes in a second; messages in are not messages
-out; what was promoted is not all in memory; a sample was not found in 30 s; a topic was not drained in two minutes.
-Summaries are written behind the load: theirs may grow while it lasts, and has to be drained in half a minute.
+conversations or of promotions grew in the second half by more than the records of one second; produced messages are
+missing in the windows; not all promotions are in memory; a sample was not found in 30 s; a topic was not drained in
+two minutes. Summaries are written behind the load: their lag may grow during it, and must be drained in half a
+minute.
 
-`--search` doubles the rate until a run fails or has a p99 of a second, then halves the interval between the best and
-the worst one until they differ by a tenth: `sustained_per_s`. Each run has topics, data and a worker of its own. With
-`--promotions-only` every exchange is worth keeping: `promotions_per_s` is what is asked of the log then, and
-`kept_per_s` what was committed to long-term memory, from the load's beginning until nothing was left.
+`--search` doubles the rate until a run fails or has a p99 of a second, then halves the interval between the highest
+good rate and the lowest bad one until they differ by a tenth: `sustained_per_s`. Each run has its own topics, data
+and worker. With `--promotions-only` every exchange is promoted: `promotions_per_s` were written to the log,
+`kept_per_s` were committed to long-term memory, from the load's start until none was left.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ Figures = dict[str, Any]
 
 AGE: Final = "siltstone_promotion_age_seconds"
 SAMPLES_A_SECOND: Final = 5.5
-#: Of the load, said before the clock is looked at: more than `promote_threshold` exchanges a session.
+#: The share of the load that comes before the measurement: more than `promote_threshold` exchanges a session.
 WARM_SHARE: Final = 0.25
 LEAST_USERS: Final = 20
 WARM_SECONDS: Final = 120.0
@@ -90,14 +91,14 @@ TOPICS: Final = (CONVERSATIONS, LONG_TERM, SUMMARY_REQUESTS)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the load goes. A broker that is not ours has no process here, and its topics are deleted afterwards."""
+    """The Kafka of the load. For one that is not ours, `broker` is None, and the topics are deleted afterwards."""
 
     kafka: KafkaSettings
     broker: EmbeddedBroker | None
 
     @contextlib.asynccontextmanager
     async def prepared(self) -> AsyncIterator[OpenLoop]:
-        """Its topics exist within the block, and a producer to that of conversations."""
+        """Create the topics, for the block; yield a producer to that of conversations."""
         async with contextlib.AsyncExitStack() as stack:
             if self.broker is None:
                 await stack.enter_async_context(deleted_afterwards(self.kafka))
@@ -111,13 +112,13 @@ class Place:
 
 
 def place_at(broker: EmbeddedBroker | None, servers: str, partitions: int, replication: int) -> Place:
-    """Topics and a consumer group of the run's own."""
+    """A place with the run's own topics and consumer group."""
     kafka = of_its_own("sustained", servers, partitions, replication)
     return Place(kafka if broker is None else kafka_at(broker, kafka.group_id, partitions), broker)
 
 
 def load_of(messages: int, partitions: int, promotions_only: bool) -> list[Record]:
-    """Ready to be sent, in the order of the log: making them is none of the producer's work under load."""
+    """Records in the order of the log, made in advance, so that the producer only sends them under load."""
     said = conversations(messages)
     if promotions_only:
         said = ((user, _remembered(number, value)) for number, (user, value) in enumerate(said))
@@ -132,7 +133,7 @@ def _remembered(number: int, value: bytes) -> bytes:
 
 
 async def measure(place: Place, rate: int, seconds: float, promotions_only: bool, what: What = PROMOTED) -> Figures:
-    """One rate, with a worker of its own; `failed` holds a line for each reason for which it is none to rely on."""
+    """Measure one rate, with its own worker; `failed` has a line for each reason why the run does not count."""
     partitions, count = place.kafka.partitions, max(1, round(SAMPLES_A_SECOND * seconds))
     timed = round((rate - what.messages * SAMPLES_A_SECOND) * seconds)
     warm = max(LEAST_USERS * MESSAGES_A_USER - timed, round(timed * WARM_SHARE))
@@ -150,7 +151,7 @@ async def measure(place: Place, rate: int, seconds: float, promotions_only: bool
 
 @contextlib.contextmanager
 def in_a_line(last_words: Callable[[], str]) -> Iterator[None]:
-    """What a worker or a broker does not answer is one line, wherever it came up."""
+    """Turn errors of the worker's HTTP and of Kafka into one line, also within groups of errors."""
     try:
         yield
     except (httpx.TransportError, KafkaError, BaseExceptionGroup) as exc:
@@ -158,12 +159,12 @@ def in_a_line(last_words: Callable[[], str]) -> Iterator[None]:
             case httpx.TransportError():
                 raise click.ClickException(f"the worker does not answer: {last_words()}") from exc
             case KafkaError() as error:
-                raise click.ClickException(f"the broker does not take what is produced: {error!r}") from exc
+                raise click.ClickException(f"the broker refuses the records: {error!r}") from exc
         raise
 
 
 class _Run:
-    """A worker under one load, and what is seen of both."""
+    """A worker under one load, and the measurement of both."""
 
     def __init__(
         self, place: Place, worker: WorkerProcess, loop: OpenLoop, samples: Samples, rate: int, seconds: float
@@ -174,14 +175,14 @@ class _Run:
         self._notes: list[str] = []
 
     async def settle(self) -> None:
-        """Wait until what was said before is done with, summaries included, but not for ever."""
+        """Wait until earlier records are processed, summaries included, but at most `WARM_SECONDS`."""
         try:
             async with asyncio.timeout(WARM_SECONDS):
                 while await self._worker.taken_in() < self._loop.produced:  # noqa: ASYNC110 - another process's number
                     await asyncio.sleep(LOOK_SECONDS)
                 await self._worker.until_idle()
         except TimeoutError:
-            self._notes.append(f"of what was said before the load there is still, by topic: {await self._lag()}")
+            self._notes.append(f"records from before the load are not processed, by topic: {await self._lag()}")
 
     async def timed(self, records: list[Record]) -> Figures:
         broker = self._place.broker
@@ -233,7 +234,7 @@ class _Run:
         return Ages.read(await self._worker.exposition(), AGE)
 
     async def _lag(self) -> dict[str, int]:
-        """By topic, without its prefix. Conversations are counted here: a worker knows late where its log ends."""
+        """Lag by topic, without its prefix. Conversations are counted here: a worker learns late where they end."""
         return self._lag_of(await self._worker.pipeline())
 
     def _lag_of(self, told: Figures) -> dict[str, int]:
@@ -242,7 +243,7 @@ class _Run:
         return lag
 
     def _told(self, before: Figures, after: Figures, delivered: Delivered) -> Figures:
-        """What the worker has counted since the load began."""
+        """The worker's counts since the load began."""
         summaries = {
             outcome: number - before["summaries"].get(outcome, 0) for outcome, number in after["summaries"].items()
         }
@@ -259,7 +260,7 @@ class _Run:
         }
 
     async def _drain(self) -> dict[str, float | None]:
-        """Seconds after the load's end until nothing was left of a topic, for each; None where something still is."""
+        """For each topic, the seconds from the load's end until nothing was left; None if something still is."""
         begun = time.monotonic()
         drained: dict[str, float | None] = {}
         while len(drained) < len(TOPICS) and time.monotonic() - begun < DRAIN_SECONDS:
@@ -288,13 +289,13 @@ class _Run:
             if falls_behind(lags, records_a_second):
                 yield f"lag of {topic} grew by {grown(lags):,.0f} records in the second half"
         if figures["taken_in"] != figures["produced"]:
-            yield f"{figures['produced']:,} messages were produced, and {figures['taken_in']:,} are in the windows"
+            yield f"{figures['produced']:,} messages were produced, but {figures['taken_in']:,} are in the windows"
         if figures["dead_letters"]:
             yield f"{figures['dead_letters']} records became dead letters"
         if figures["memories"] < figures["promoted"]:
-            yield f"{figures['promoted']:,} exchanges were promoted, and {figures['memories']:,} are in memory"
+            yield f"{figures['promoted']:,} exchanges were promoted, but {figures['memories']:,} are in memory"
         elif ages.total != figures["promoted"]:
-            yield f"{figures['promoted']:,} exchanges were promoted, and {ages.total:,} ages were counted"
+            yield f"{figures['promoted']:,} exchanges were promoted, but {ages.total:,} ages were counted"
         if self._samples.missing:
             yield f"{self._samples.missing} of {self._samples.count} samples were not found"
         for topic, seconds in figures["drained_s"].items():
@@ -305,7 +306,7 @@ class _Run:
 
 
 def _first(exc: BaseException) -> BaseException:
-    """The first of a group's."""
+    """The first error of a group."""
     return _first(exc.exceptions[0]) if isinstance(exc, BaseExceptionGroup) else exc
 
 
@@ -318,7 +319,7 @@ def _kept(told: Figures) -> int:
 
 
 def kept_per_s(memories: int, seconds: float, drained: float | None) -> float | None:
-    """Promotions a second that were committed to long-term memory until none was left; None where some were."""
+    """Promotions a second, committed to long-term memory until none was left; None if some were left."""
     return None if drained is None else round(memories / (seconds + drained), 1)
 
 
@@ -329,14 +330,14 @@ def _quantiles(ages: Ages) -> Figures:
 
 
 def sustained(figures: Figures) -> bool:
-    """Whether the rate was borne."""
+    """Whether the worker sustained the rate."""
     return not figures["failed"] and figures["p99_ms"] is not None and figures["p99_ms"] < P99_MS
 
 
 async def search(measured: Callable[[int], Awaitable[Figures]], first: int, say: Callable[[str], None]) -> Figures:
-    """The highest rate that is borne, to a tenth, with the figures of its run and all runs' in short.
+    """The highest sustained rate, to a tenth, with the figures of its run and a summary of all runs.
 
-    Where even the lowest rate is not borne it is 0, and the figures are those of the lowest one.
+    If even the lowest rate is not sustained, it is 0, and the figures are those of the lowest one.
     """
     told, borne, too_much, rate = dict[str, Any](), 0, 0, first
     tries: list[Figures] = []
@@ -344,9 +345,7 @@ async def search(measured: Callable[[int], Awaitable[Figures]], first: int, say:
         figures = await measured(rate)
         good = sustained(figures)
         why = "" if good else "; ".join(figures["failed"]) or f"p99 is {figures['p99_ms']:,} ms"
-        say(
-            f"{rate:,} messages/s: {'borne' if good else why}; p50 {figures['p50_ms']} ms, p99 {figures['p99_ms']} ms"
-        )
+        say(f"{rate:,} messages/s: {'good' if good else why}; p50 {figures['p50_ms']} ms, p99 {figures['p99_ms']} ms")
         tries.append({name: figures[name] for name in ("rate", "p50_ms", "p99_ms")} | {"failed": why})
         if good:
             told, borne = figures, rate
@@ -365,7 +364,7 @@ async def search(measured: Callable[[int], Awaitable[Figures]], first: int, say:
 
 
 def table(figures: Figures) -> Table:
-    """One row a figure."""
+    """A table with a row for each figure."""
     shown = Table("", "", title=f"{figures['rate']:,} messages/s", show_header=False)
 
     def ms(*names: str) -> str:
@@ -388,7 +387,7 @@ def table(figures: Figures) -> Table:
     shown.add_row("messages produced, taken in", f"{figures['produced']:,}, {figures['taken_in']:,}")
     shown.add_row("promoted, in memory", f"{figures['promoted']:,}, {figures['memories']:,}")
     if figures["kept_per_s"] is not None:
-        shown.add_row("committed to memory until all were", f"{figures['kept_per_s']:,} a second")
+        shown.add_row("committed to memory, until drained", f"{figures['kept_per_s']:,} a second")
     shown.add_row(
         "summaries written, coalesced", f"{figures['summaries_written']:,}, {figures['summaries_coalesced']:,}"
     )
@@ -403,16 +402,16 @@ def table(figures: Figures) -> Table:
     "--rate", type=click.IntRange(min=LEAST_RATE), help="Messages a second (500); with --search, the first one."
 )
 @click.option("--search", "searching", is_flag=True, help="Find the highest rate with a p99 below a second.")
-@click.option("--seconds", type=click.FloatRange(min=5), help="Of the load (60; with --search 20 for each).")
-@click.option("--bootstrap-servers", default="", help="A Kafka of your own; else the embedded broker.")
+@click.option("--seconds", type=click.FloatRange(min=5), help="Of the load (60; with --search 20 a run).")
+@click.option("--bootstrap-servers", default="", help="Your own Kafka, instead of the embedded broker.")
 @click.option("--partitions", default=EMBEDDED_PARTITIONS, show_default=True, type=click.IntRange(min=1))
 @click.option(
-    "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="With a Kafka of your own."
+    "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="Replicas on your own Kafka."
 )
 @click.option(
     "--what", type=click.Choice([*WHAT]), default="promoted", show_default=True, help="What samples look for."
 )
-@click.option("--promotions-only", is_flag=True, help="Every exchange is worth keeping.")
+@click.option("--promotions-only", is_flag=True, help="Every exchange is promoted.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(
     rate: int | None,

@@ -1,10 +1,10 @@
-"""What spans cost intake: function calls and processor time a message, off, on, and on with a trace in each message.
+"""The cost of spans for intake, in calls and processor time a message: off, on, and with a trace in each message.
 
     python -m benchmarks.telemetry [--rounds 5] [--json]
 
 The conversation is that of the budget (`tests/support/budget.py`): 2,400 messages in batches of 500, through the
-short-term agent's handler as it is registered, into full windows. Spans are recorded by the SDK and go nowhere: what
-sends them is a thread of its own.
+short-term agent's handler as it is registered, into full windows. The SDK records spans, but nothing exports them: an
+exporter has its own thread.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ CASES: Final = ("off", "on", "on, each message in a trace")
 
 
 class Cost(NamedTuple):
-    """Of a message."""
+    """The cost of a message."""
 
     calls: float
     microseconds: float
 
 
 async def cost(case: str) -> Cost:
-    """Calls and time are of two runs: counting takes time."""
+    """The cost of a case. Calls and time come from two runs, because counting takes time."""
     calls = Calls()
     with calls.watched():
         await _taken(case, calls)
@@ -56,7 +56,7 @@ async def cost(case: str) -> Cost:
 
 
 async def _taken(case: str, calls: Calls | None) -> float:
-    """Processor seconds of the second half."""
+    """Processor seconds of the messages after the first `WARM`."""
     spans: Spans = NoSpans() if case == "off" else RecordedSpans(TracerProvider(shutdown_on_exit=False), "siltstone")
     with tempfile.TemporaryDirectory() as folder:
         worker = Siltstone(_settings(Path(folder)), spans)
@@ -94,12 +94,12 @@ def headers(number: int, case: str) -> tuple[tuple[str, bytes], ...]:
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(rounds: int, as_json: bool) -> None:
-    """Measure what spans cost a message."""
+    """Measure the cost of spans for a message."""
     found: dict[str, list[Cost]] = {case: [] for case in CASES}
     for turn in range(rounds):
         for case in CASES if turn % 2 else reversed(CASES):
             found[case].append(asyncio.run(cost(case)))
-    table = Table("telemetry", "calls a message", "µs of a processor a message")
+    table = Table("telemetry", "calls/message", "CPU µs/message")
     medians = {case: Cost(*map(statistics.median, zip(*costs, strict=True))) for case, costs in found.items()}
     for case, one in medians.items():
         table.add_row(case, f"{one.calls:.2f}", f"{one.microseconds:.1f}")

@@ -1,4 +1,4 @@
-"""A worker as a process of its own, as `siltstone worker` runs it, seen from outside: over HTTP, and in `/proc`."""
+"""A worker in its own process, as `siltstone worker` runs it, observed from outside: over HTTP and in `/proc`."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from streams.runtime.ports import reserved_port
 
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
-#: Nothing moves for so long: then nothing will.
+#: A worker that makes no progress for this long is stuck.
 STALLED_SECONDS: Final = 120.0
 LOOK_AGAIN_SECONDS: Final = 0.1
-#: Their settings on the machine that this runs on are none of a benchmark's.
+#: A benchmark does not use these variables of the machine that it runs on.
 FOREIGN: Final = ("SILTSTONE_", "NANOBOT_", "OPENAI_", "OMP_", "OPENBLAS_", "MKL_")
 
 
 class WorkerProcess:
-    """A running worker. Resident memory is that of Linux's `/proc`."""
+    """A running worker. Resident memory is read from Linux's `/proc`."""
 
     def __init__(self, process: asyncio.subprocess.Process, http: httpx.AsyncClient, log: Path) -> None:
         self._process, self.http, self._log = process, http, log
 
     async def pipeline(self) -> dict[str, Any]:
-        """What it has done since it started, and its lag by topic."""
+        """The worker's counts since its start, and its lag by topic."""
         told: dict[str, Any] = (await self.http.get("/v1/stats/pipeline")).raise_for_status().json()
         return told
 
     @property
     def pid(self) -> int:
-        """Of its own process; those that it started are its children."""
+        """The id of the worker's own process; the processes that it started are its children."""
         return self._process.pid
 
     async def states(self) -> dict[str, Any]:
-        """How many memories there are, in all and by state."""
+        """The number of memories, in total and by state."""
         told: dict[str, Any] = (await self.http.get("/v1/stats/states")).raise_for_status().json()
         return told
 
@@ -60,22 +60,22 @@ class WorkerProcess:
         return (await self.http.get("/metrics")).raise_for_status().text
 
     async def gauge(self, name: str) -> int:
-        """A metric without labels."""
+        """The value of a metric without labels."""
         lines = (await self.exposition()).splitlines()
         return next(round(float(line.split()[1])) for line in lines if line.startswith(f"{name} "))
 
     async def taken_in(self) -> int:
-        """Messages that are in the windows."""
+        """The number of messages that are in the windows."""
         return int((await self.pipeline())["messages"])
 
     async def until_idle(self) -> None:
-        """Wait until its windows and its shards hold all that was produced, and nothing is left to be decided."""
+        """Wait until windows and shards hold everything that was produced, and no decision is pending."""
         moved_at, before = time.monotonic(), dict[str, Any]()
         while not _is_idle(now := await self.pipeline()):
             if now != before:
                 moved_at, before = time.monotonic(), now
             elif time.monotonic() - moved_at > STALLED_SECONDS:
-                raise click.ClickException(f"the worker does not move: {now['lag']} records are not processed")
+                raise click.ClickException(f"the worker makes no progress: {now['lag']} records are not processed")
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def rss_mb(self) -> float:
@@ -83,16 +83,16 @@ class WorkerProcess:
         return _resident_mb(self._process.pid)
 
     def anonymous_bytes(self) -> int:
-        """What the worker's process holds in memory beside pages of files."""
+        """The memory of the worker's process, without pages of files."""
         return anonymous_bytes(self._process.pid)
 
     async def kill(self) -> None:
-        """As a machine does that loses its power."""
+        """Kill the worker, as a power failure does."""
         self._process.kill()
         await self._process.wait()
 
     async def stop(self, seconds: float = STOP_SECONDS) -> float:
-        """Stop it in order; how many seconds it took. It is killed where it takes longer than these."""
+        """Stop the worker; return the seconds that this took. If it takes longer than `seconds`, it is killed."""
         started = time.monotonic()
         if self._process.returncode is None:
             self._process.terminate()
@@ -133,7 +133,7 @@ async def working(
 ) -> AsyncIterator[WorkerProcess]:
     """A worker with its data in `folder`, until the block ends. `settings` are variables without `SILTSTONE_`.
 
-    It is waited for unless `ready` is false. `environment` are variables of others than ours.
+    The block begins when the worker is ready, unless `ready` is false. `environment` has variables of other programs.
     """
     with reserved_port() as port:
         names = ("bootstrap_servers", "topic_prefix", "group_id", "partitions")
@@ -174,13 +174,13 @@ async def working(
 
 
 def kafka_at(broker: EmbeddedBroker, name: str, partitions: int = EMBEDDED_PARTITIONS) -> KafkaSettings:
-    """Topics and a group of their own at this broker."""
+    """Settings with separate topics and a separate group on this broker."""
     kafka = broker.settings(KafkaSettings(topic_prefix=f"{name}.", group_id=name))
     return kafka.model_copy(update={"partitions": partitions})
 
 
 def _is_idle(told: dict[str, Any]) -> bool:
-    """What is promoted is on its way for a moment in which no topic shows it."""
+    """Compares promotions with memories too: for a moment, a promotion on its way is in no topic's lag."""
     kept = sum(told["memories"].get(effect, 0) for effect in ("new", "merged", "repeated", "forgotten"))
     return not any(told["lag"].values()) and kept >= sum(told["decisions"]["promoted"].values())
 

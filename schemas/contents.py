@@ -32,7 +32,7 @@ ROLES: Final = {
 CALLS: Final = frozenset({"tool_calls", "function_call"})
 """Fields of a message that may replace its content."""
 
-NOTHING_SAID: Final = "content: says nothing (null, white space, thoughts alone, or parts without text)"
+NOTHING_SAID: Final = "content: has no words (null, white space, only thoughts, or parts without text)"
 
 _UNKNOWN_SHAPE: Final = "must be a text, a list of parts with text, or null"
 _THOUGHT_PARTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})

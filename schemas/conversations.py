@@ -64,7 +64,7 @@ _Words = Annotated[
                 {"type": "null"},
             ],
             "title": "Content",
-            "description": "a text, or parts of which those with text are said; null says nothing",
+            "description": "a text, or a list of parts, of which those with text are read; null: no words",
         },
         mode="validation",
     ),

@@ -118,7 +118,7 @@ class BrokerRefused(BrokerUnavailable):
     def __init__(self, address: str, cause: str, todo: str) -> None:
         self.bootstrap_servers = address
         self.cause, self.todo = cause, todo
-        SiltstoneError.__init__(self, f"Kafka at {address} does not let us in: {cause}: {todo}")
+        SiltstoneError.__init__(self, f"Kafka at {address} refuses access: {cause}: {todo}")
 
 
 class NotAllowed(SiltstoneError):
@@ -174,8 +174,9 @@ class PartitionsChanged(SiltstoneError):
     def __init__(self, topic: str, partitions: int, before: int) -> None:
         self.topic, self.partitions, self.before = topic, partitions, before
         super().__init__(
-            f"topic {topic} has {partitions} partitions now, and had {before}: users would be sent to other shards "
-            "than those that hold their memories; stop the producers, siltstone doctor says how to come back"
+            f"topic {topic} now has {partitions} partitions instead of {before}: producers would send users to "
+            "shards that do not hold their memories; stop the producers, and run siltstone doctor, which says how to "
+            "restore the topic"
         )
 
 
@@ -194,9 +195,7 @@ class WindowsLocked(DataDirError):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        SiltstoneError.__init__(
-            self, f"{path} is held by another worker: stop it, or give this one a --data of its own"
-        )
+        SiltstoneError.__init__(self, f"another worker uses {path}: stop it, or give this worker its own --data")
 
 
 class JournalError(SiltstoneError):
@@ -205,11 +204,9 @@ class JournalError(SiltstoneError):
     It has all acknowledged records: only a frame that was written in part is cut off.
     """
 
-    def __init__(self, path: Path, reason: str, todo: str = "mend that, and start again") -> None:
+    def __init__(self, path: Path, reason: str, todo: str = "correct that, and start again") -> None:
         self.path, self.reason, self.todo = path, reason, todo
-        super().__init__(
-            f"the journal {path} cannot be used: {reason}: {todo}; nothing that was acknowledged is lost"
-        )
+        super().__init__(f"the journal {path} cannot be used: {reason}: {todo}; no acknowledged record is lost")
 
 
 class EmbeddedBrokerEnded(SiltstoneError):
@@ -217,7 +214,7 @@ class EmbeddedBrokerEnded(SiltstoneError):
 
     def __init__(self, how: str) -> None:
         super().__init__(
-            f"the embedded broker has ended ({how}): start siltstone dev again; nothing that was acknowledged is lost"
+            f"the embedded broker has ended ({how}): start siltstone dev again; no acknowledged record is lost"
         )
 
 
@@ -249,7 +246,7 @@ class SummaryNotWritten(SummaryFilesError):
 
     def __init__(self, unusable: Sequence[Unusable]) -> None:
         super().__init__(
-            "a summary could not be written; make room, give the worker's user the rights, or set "
+            "a summary could not be written; free disk space, grant the worker's user the rights, or set "
             "agents.summary.fallback_dir",
             unusable,
         )
@@ -298,7 +295,7 @@ class ProviderUnavailable(NotReady):
 
     def __init__(self, why: str, todo: str) -> None:
         self.why, self.todo = why, todo
-        super().__init__("the provider of such tokens does not give its keys; ask again")
+        super().__init__("the keys of this token's OIDC provider cannot be fetched; ask again")
 
 
 class MemoryNotFound(SiltstoneError):
@@ -323,7 +320,7 @@ class StoreUnavailable(CheckpointError):
     `url` is `checkpoints.url` without its secrets; the text may be in answers, and names no path.
     """
 
-    def __init__(self, url: str, reason: str, todo: str = "look at it, or set checkpoints.url") -> None:
+    def __init__(self, url: str, reason: str, todo: str = "check the store, or correct checkpoints.url") -> None:
         self.url, self.reason = url, reason
         super().__init__(f"the checkpoints' store {shown_store(url)} cannot be used: {reason}: {todo}")
 
@@ -341,14 +338,14 @@ class StoreFull(StoreUnavailable):
     """The store is full. Make room, or raise its quota."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(url, reason, "make room, raise its quota, or set a smaller checkpoints.keep")
+        super().__init__(url, reason, "free space in it, raise its quota, or lower checkpoints.keep")
 
 
 class StoreMissing(StoreUnavailable):
     """There is no such bucket. Make it, or correct `checkpoints.url`."""
 
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(url, reason, "make it, or correct checkpoints.url")
+        super().__init__(url, reason, "create it, or correct checkpoints.url")
 
 
 class Fenced(CheckpointError):
@@ -357,8 +354,8 @@ class Fenced(CheckpointError):
     def __init__(self, partition: int, epoch: int, newer: int) -> None:
         self.partition, self.epoch, self.newer = partition, epoch, newer
         super().__init__(
-            f"partition {partition}: a worker of group generation {newer} has taken a checkpoint; this one is of "
-            f"{epoch} and must not"
+            f"partition {partition}: a worker of group generation {newer} has taken a checkpoint; this worker is of "
+            f"generation {epoch}, so it takes none"
         )
 
 
@@ -371,7 +368,7 @@ class DamagedCheckpoint(CheckpointError):
     def __init__(self, partition: int, generation: int, what: str, pack: str | None = None) -> None:
         self.partition, self.generation, self.what, self.pack = partition, generation, what, pack
         super().__init__(
-            f"checkpoint {generation} of partition {partition} is damaged: {what}: take the generation before it"
+            f"checkpoint {generation} of partition {partition} is damaged: {what}: use the previous generation"
         )
 
 
@@ -392,7 +389,7 @@ class SnapshotChanged(CheckpointError):
 
     def __init__(self, partition: int, name: str) -> None:
         self.partition, self.name = partition, name
-        super().__init__(f"partition {partition}: {name} changed while a checkpoint was taken of it: take another")
+        super().__init__(f"partition {partition}: {name} changed while it was copied: take another checkpoint")
 
 
 class ConsistencyTokenError(SiltstoneError):

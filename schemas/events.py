@@ -62,18 +62,18 @@ class Promotion(_Event):
     started_at: Timestamp
     parts: Parts
     speakers: Annotated[list[str], FailFast()] = Field(
-        default=[], description="names that stand before lines of the text"
+        default=[], description="names of speakers at the start of lines of the text"
     )
     metadata: MetadataOfMany | None = None
     sources: Sources = Field(
         default=[],
         exclude_if=not_,  # most need none
-        description="who said it (see schemas/sources.py), where it was not a user and an assistant without names",
+        description="who said it (see schemas/sources.py); left out for a user and an assistant without names",
     )
     pinned: bool = Field(
         default=False,
         exclude_if=not_,  # false would be a fortieth of the log
-        description="the memory does not decay: the user asked to remember it. Left out where it is false",
+        description="the memory does not decay, because the user asked to remember it; left out if false",
     )
 
 
@@ -87,31 +87,33 @@ class Remember(_Event):
     type: Literal["remember"] = "remember"
     kind: Literal["long_term", "short_term", "item"] = "long_term"
     text: Annotated[Content, Field(min_length=1)]
-    memory_id: uuid.UUID | None = Field(default=None, description="needed where kind is item")
-    session_id: Id | None = Field(default=None, description="needed where kind is short_term")
+    memory_id: uuid.UUID | None = Field(default=None, description="required if kind is item")
+    session_id: Id | None = Field(default=None, description="required if kind is short_term")
     agent_id: Label | None = None
     importance: Annotated[float, Field(ge=0, le=100)] = Field(
         default_factory=lambda given: 50.0 if given.get("kind") == "short_term" else 100.0,
-        description="where it is not given, it is worked out from the text when the event is read",
+        description="if not given, computed from the text when the event is read",
     )
     ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_TTL_SECONDS)] | None = Field(
         default=None,
-        description="how long a short-term memory is kept, where it is not given, memory.ttl_seconds; "
-        "and how long an item is kept since it was written or read, where it is not given, for good",
+        description="how long a short-term memory is kept (if not given: memory.ttl_seconds), or how long an item is "
+        "kept after it was last written or read (if not given: for good)",
     )
     metadata: Metadata | None = None
     supersedes: list[uuid.UUID] = Field(default=[], max_length=100, description="older memories that it replaces")
     origin: Literal["remember", "summary_item"] = Field(
-        default="remember", description="what asked for it: the kind of the long-term memory"
+        default="remember", description="source of the request, which becomes the kind of the long-term memory"
     )
-    message_ids: list[Id] = Field(default=[], max_length=1000, description="the messages that say it, where any do")
+    message_ids: list[Id] = Field(default=[], max_length=1000, description="ids of the messages that say it, if any")
     sources: Sources = Field(
-        default=[], exclude_if=not_, description="who wrote it, where it was not the user; token:… is by which token"
+        default=[],
+        exclude_if=not_,
+        description="who wrote it, if not the user; token:… names the token of the request",
     )
 
     created_at: Timestamp | None = Field(
         default=None,
-        description="when it was made, where that was before `timestamp`, from which on it ages: of an export",
+        description="creation time, if earlier than `timestamp`, as in an export; the memory ages from `timestamp`",
     )
 
     @model_validator(mode="after")
@@ -125,7 +127,9 @@ class Remember(_Event):
         if self.kind == "item" and self.memory_id is None:
             raise ValueError("an item is kept under its key: memory_id is missing")
         if self.kind != "long_term" and self.created_at is not None:
-            raise ValueError("created_at is for kind long_term: a short-term memory or item is of its timestamp")
+            raise ValueError(
+                "created_at is for kind long_term: a short-term memory or item is created at its timestamp"
+            )
         return self
 
 
@@ -135,13 +139,13 @@ class Touch(_Event):
     type: Literal["touch"] = "touch"
     memory_ids: Annotated[list[uuid.UUID], FailFast()]
     times: Annotated[list[Annotated[int, Field(ge=1, le=MOST_ACCESSES)]], FailFast()] = Field(
-        default=[], description="how often each was accessed; left out, once each"
+        default=[], description="number of accesses of each memory; if left out, one each"
     )
 
     @model_validator(mode="after")
     def _times_of_each(self) -> Self:
         if self.times and len(self.times) != len(self.memory_ids):
-            raise ValueError("times are as many as memory_ids, or left out")
+            raise ValueError("times must have one value for each of memory_ids, or be left out")
         return self
 
 
@@ -174,7 +178,7 @@ class Expire(_Event):
 
     type: Literal["expire"] = "expire"
     memory_id: uuid.UUID
-    expired_at: Timestamp = Field(description="nothing is removed that expires later")
+    expired_at: Timestamp = Field(description="an item that expires later is not removed")
 
 
 class ForgetUser(_Event):
@@ -202,17 +206,17 @@ class Edit(_Event):
     memory_id: uuid.UUID
     text: Annotated[Content, Field(min_length=1)] | None = None
     metadata: Metadata | None = Field(
-        default=None, description="merged into the memory's, a null removes its key (RFC 7396)"
+        default=None, description="merged into the memory's metadata; a null removes its key (RFC 7396)"
     )
     reason: Id = "manual"
     sources: Sources = Field(
-        default=[], exclude_if=not_, description="who wrote the new text, beside who wrote the old"
+        default=[], exclude_if=not_, description="who wrote the new text, in addition to who wrote the old one"
     )
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if self.text is None and self.metadata is None:
-            raise ValueError("an edit gives text or metadata")
+            raise ValueError("an edit needs text or metadata")
         return self
 
 
@@ -232,7 +236,7 @@ class Archive(_Event):
     memory_id: uuid.UUID
     reason: Id = "manual"
     last_accessed: Timestamp | None = Field(
-        default=None, description="where given, nothing is archived that was accessed since, or is pinned"
+        default=None, description="if given, a memory that was accessed later, or is pinned, is not archived"
     )
 
 
@@ -250,7 +254,7 @@ class Remove(_Event):
     memory_id: uuid.UUID
     reason: Id = "manual"
     last_accessed: Timestamp | None = Field(
-        default=None, description="where given, nothing is removed that was restored since, or is pinned"
+        default=None, description="if given, a memory that was restored later, or is pinned, is not removed"
     )
 
 

@@ -34,7 +34,7 @@ class ExportedMemory(BaseModel):
     agent_id: Label | None = None
     message_ids: list[str] = []
     speakers: list[str] = []
-    sources: Sources = Field(default=[], exclude_if=not_, description="who wrote it, where its kind does not say it")
+    sources: Sources = Field(default=[], exclude_if=not_, description="who wrote it, if its kind does not say so")
     promotion: dict[str, Any] | None = Field(default=None, description="why an exchange was kept")
     metadata: dict[str, Any] | None = None
     pinned: bool = False

@@ -49,4 +49,4 @@ def mended(raw: bytes) -> tuple[Any, bytes]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

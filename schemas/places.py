@@ -41,7 +41,7 @@ class Place(NamedTuple):
     def of_token(cls, token: str) -> Self:
         """Decode a token. Raises `ConsistencyTokenError` if it is not one, or damaged."""
         damaged = ConsistencyTokenError(
-            "at_least: this is no consistency token, or a damaged one: give it as it came"
+            "at_least: not a consistency token, or a damaged one: pass it exactly as the write returned it"
         )
         if len(token) > MAX_TOKEN_CHARS:
             raise damaged

@@ -37,8 +37,12 @@ class TokenRecord(BaseModel):
 
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     name: Annotated[str, Field(min_length=1, max_length=256)]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="of the whole secret, in hexadecimal digits")]
-    users: Annotated[tuple[Id, ...], Field(min_length=1, description="whose memories; * for everybody's")]
+    sha256: Annotated[
+        str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the whole secret, in hexadecimal digits")
+    ]
+    users: Annotated[
+        tuple[Id, ...], Field(min_length=1, description="users whose memories it covers; * for all users")
+    ]
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1)]
     created_at: int
     expires_at: int | None = None

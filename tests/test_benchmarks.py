@@ -66,7 +66,7 @@ def test_a_broker_that_does_not_answer_is_one_line(benchmark: Any) -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (TopicAuthorizationFailedError("t"), "the broker does not take what is produced: TopicAuthorizationFailed"),
+        (TopicAuthorizationFailedError("t"), "the broker refuses the records: TopicAuthorizationFailed"),
         (httpx.ConnectError("gone"), "the worker does not answer: its last words"),
     ],
     ids=["broker", "worker"],
@@ -139,7 +139,7 @@ def test_a_days_summary_is_printed_line_by_line(tmp_path: Path) -> None:
 def test_data_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(summaries.main, [str(tmp_path)])
     assert done.exit_code == 1
-    assert "is not there: DATA is the folder of the development sets" in done.stderr
+    assert "does not exist: DATA is the folder of the development sets" in done.stderr
 
 
 def test_memories_that_are_put_into_a_log_lie_where_their_users_do_and_come_in_turns() -> None:
@@ -188,4 +188,4 @@ def test_scale_measures_what_it_has_bars_for_with_a_few_memories(
 def test_a_leg_that_is_not_there_is_one_line() -> None:
     done = CliRunner().invoke(scale.main, ["--legs", "memory,everything"])
     assert done.exit_code == 2
-    assert "everything: there are memory, windows, restart, checkpoint, rebuild, warm" in done.stderr
+    assert "everything: choose from memory, windows, restart, checkpoint, rebuild, warm" in done.stderr

@@ -15,11 +15,11 @@ RULES = ("streams.recall.ranking", "streams.language.estimator", "streams.langua
 MOST_LINES = 400
 #: Files that are longer, with the lines that they may have. Of the errors, all are in one file: it draws their tree.
 LONGER = {
-    "schemas/errors.py": 430,
+    "schemas/errors.py": 450,
     # They forward, or keep files in step, which other rows and parts of a shard will make unneeded.
-    "tables/memories/shard.py": 572,
-    "tables/search/search_rows.py": 422,
-    "tables/vectors/segmented.py": 455,
+    "tables/memories/shard.py": 600,
+    "tables/search/search_rows.py": 450,
+    "tables/vectors/segmented.py": 480,
 }
 #: The modules of `streams` that belong to no room.
 BESIDE = ("app", "service")

@@ -176,7 +176,7 @@ def test_beam_is_read_as_rows_as_published_and_as_a_folder_of_chats(tmp_path: Pa
 def test_a_file_of_another_form_is_one_line(tmp_path: Path) -> None:
     other = written(tmp_path / "other.json", [{"question": "?"}])
     for load in (longmemeval, beam):
-        with pytest.raises(click.ClickException, match="is not of that form: KeyError"):
+        with pytest.raises(click.ClickException, match="is not in the expected format: KeyError"):
             loaded(load, other)
     with pytest.raises(click.ClickException, match="no question with evidence"):
         loaded(longmemeval, written(tmp_path / "none.json", [{**HAYSTACK, "answer_session_ids": []}]))

@@ -1,1 +1,1 @@
-"""Questions with evidence, asked of a worker: the sets, the way through the worker, and the measures."""
+"""Questions with known evidence, asked of a worker: the sets, the run through a worker, and the measures."""

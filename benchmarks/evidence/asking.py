@@ -1,4 +1,4 @@
-"""The messages of a set through a real worker, and then its questions."""
+"""Sends the messages of a set through a real worker, and then asks its questions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import embedded_broker
 from streams.recall.query import Query
 
-#: More than any user of the sets has: the rank of the evidence is wanted, however low.
+#: More memories than any user of the sets has, because the rank of evidence counts however low it is.
 ALL_OF_THEM: Final = 100_000
 STALLED_SECONDS: Final = 120.0
 
 
 @asynccontextmanager
 async def fed(messages: Lines, policy: str, backend: str, model: str) -> AsyncIterator[Siltstone]:
-    """A worker that has taken it all in, every session ended, under a policy of promotion."""
+    """A worker that has taken in all messages under a promotion policy, with every session ended."""
     ends = {(m["user_id"], m["session_id"]): m["timestamp"] for m in messages}
     records: Lines = messages + [
         {"type": "session_end", "user_id": user, "session_id": session, "timestamp": at}
@@ -63,7 +63,7 @@ async def fed(messages: Lines, policy: str, backend: str, model: str) -> AsyncIt
 
 
 async def _written(worker: Siltstone, messages: int) -> None:
-    """Wait until everything is taken in, and what was promoted is in the shards."""
+    """Wait until all messages are taken in and all promotions are in the shards."""
     moved = time.monotonic(), -1
     while True:
         kept = worker.metrics.taken_in()
@@ -73,14 +73,14 @@ async def _written(worker: Siltstone, messages: int) -> None:
         if taken + kept != moved[1]:
             moved = time.monotonic(), taken + kept
         elif time.monotonic() - moved[0] > STALLED_SECONDS:
-            raise click.ClickException(f"nothing moves: {taken} of {messages} messages, {kept} memories")
+            raise click.ClickException(f"no progress: {taken} of {messages} messages, {kept} memories")
         await asyncio.sleep(0.1)
 
 
 async def answers(
     worker: Siltstone, questions: Iterable[Question], *, explain: bool = False, quiet: bool = False
 ) -> AsyncIterator[tuple[Question, list[SearchHit]]]:
-    """Each question with all of its user's memories, in every state, best first. What windows hold is left out."""
+    """Each question with all of its user's memories, in every state, best first. Windows are left out."""
     for question in track(list(questions), "asking", console=Console(stderr=True, quiet=quiet)):
         query = Query(
             user_id=question.user_id,

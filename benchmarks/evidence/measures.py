@@ -1,4 +1,4 @@
-"""How well a ranking finds a question's evidence: pure functions of ranks from 1; infinity is never found."""
+"""How well a ranking finds a question's evidence: pure functions of ranks from 1; infinity means not found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 KS: Final = (1, 3, 5, 10)
 NDCG_AT: Final = 10
-#: Any message of a group will do.
+#: Any message of a group is enough.
 Group = frozenset[str]
 
 
@@ -23,12 +23,12 @@ def recall_all(ranks: Sequence[float], k: int) -> float:
 
 
 def reciprocal(ranks: Sequence[float]) -> float:
-    """One over the rank of the first; its mean is the MRR."""
+    """One over the rank of the first piece; its mean is the MRR."""
     return 1 / min(ranks)
 
 
 def ndcg(ranks: Sequence[float], k: int = NDCG_AT) -> float:
-    """Each piece in the first k gains 1/log2(1 + rank); as a share of what the best order gains (Järvelin, 2002)."""
+    """The gain as a share of the best order's (Järvelin, 2002); each piece in the first k gains 1/log2(1 + rank)."""
     best = sum(1 / math.log2(1 + rank) for rank in range(1, min(len(ranks), k) + 1))
     return sum(1 / math.log2(1 + rank) for rank in ranks if rank <= k) / best
 
@@ -44,7 +44,7 @@ def measured(ranks: Sequence[float]) -> dict[str, float]:
 
 
 def places_of(order: Iterable[Collection[str]]) -> dict[str, int]:
-    """The rank of each message, or session, of a ranking of what holds them; the first one counts."""
+    """The rank of each message or session in a ranking of memories that hold them; the first place counts."""
     places: dict[str, int] = {}
     for rank, held in enumerate(order, 1):
         for one in held:
@@ -53,9 +53,9 @@ def places_of(order: Iterable[Collection[str]]) -> dict[str, int]:
 
 
 def units_of(evidence: Iterable[Group], places: Mapping[str, float]) -> list[Group]:
-    """The evidence by what holds it: two pieces in one memory are one.
+    """The evidence by the memory that holds it: two pieces in one memory are one unit.
 
-    `places` are of a ranking that lost nothing, so what another one lost still counts one by one.
+    `places` must be those of a ranking that lost nothing, so that units which another one lost count one by one.
     """
     units: dict[frozenset[float], Group] = {}
     lost = list[Group]()
@@ -69,10 +69,10 @@ def units_of(evidence: Iterable[Group], places: Mapping[str, float]) -> list[Gro
 
 
 def ranks_of(units: Iterable[Group], places: Mapping[str, float]) -> list[float]:
-    """The rank of each unit: that of its first message; infinity where none is in the ranking."""
+    """The rank of each unit: that of its first message; infinity if none is in the ranking."""
     return sorted(min(places.get(one, math.inf) for one in unit) for unit in units)
 
 
 def fused(first: Sequence[int], second: Sequence[int], constant: int = 60) -> list[float]:
-    """Reciprocal-rank fusion (Cormack, 2009) of two ranks of each candidate: the more, the better."""
+    """Reciprocal-rank fusion (Cormack, 2009) of each candidate's two ranks; more is better."""
     return [1 / (constant + a) + 1 / (constant + b) for a, b in zip(first, second, strict=True)]

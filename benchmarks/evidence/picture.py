@@ -1,4 +1,4 @@
-"""A picture of how well evidence is found: the share of it in the first k, of each ranking and set."""
+"""A picture of how well evidence is found: its share in the first k, for each ranking and set."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import click
 
 from benchmarks.evidence.measures import KS
 
-#: By set, ranking and kind of question: the means of its measures.
+#: The means of the measures, by set, ranking and kind of question.
 Results = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 
 
 def draw(results: Results, file: Path) -> None:
-    """Written as the file's ending says. Needs matplotlib, without pyplot: nothing is shown on a screen."""
+    """Write the picture in the format of the file's ending. Needs matplotlib, without pyplot: no window is opened."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""How well scores tell exchanges that are worth remembering from others."""
+"""How well scores separate exchanges that are worth remembering from others."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ EQUAL_LENGTH: Final = 0.10
 """Two texts are equally long when the shorter lacks at most this share of the longer."""
 
 KEEP_RATING: Final = 1
-"""What keeps a border exchange: the least rating that does, by default."""
+"""The lowest rating that keeps a border exchange, by default."""
 
 HIGHER_VALUES: Final = (5, 7)
-"""5 is what a model would call worth it; from 7 on, an exchange is kept where the rating alone decides."""
+"""A model calls an exchange worth remembering from 5 on; if the rating alone decides, it is kept from 7 on."""
 
 
 def auc(
@@ -39,17 +39,17 @@ def auc(
 
 
 def share(of: NDArray[np.bool_], among: NDArray[np.bool_]) -> float | None:
-    """The share of those among which the first holds; None among none."""
+    """The share of `among` for which `of` is true; None if `among` is empty."""
     return round(float(of[among].mean()), 4) if among.any() else None
 
 
 def correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
-    """Pearson's; None where one of them is always the same."""
+    """Pearson's correlation; None if one of them is constant."""
     return round(float(np.corrcoef(one, other)[0, 1]), 4) if one.std() and other.std() else None
 
 
 def figures_of(rows: list[Row], score: NDArray[np.float64]) -> Figures:
-    """How well scores tell the rows apart: as values, 0-10, and as they are."""
+    """How well scores separate the rows: rounded to values, 0-10, and as they are."""
     worthy = np.array([row.worthy for row in rows])
     hard = np.array([row.hard for row in rows]) & ~worthy
     plain = ~worthy & ~hard

@@ -1,7 +1,7 @@
-"""Sets of conversations and questions, of the formats that they are published in.
+"""Sets of conversations and questions, read in the formats in which they are published.
 
-A message is a record of `conversations`; a question knows the evidence that answers it, each piece as a group of
-messages, or of sessions, of which any will do. What counts as a hit is the set's `unit`.
+A message is a record of `conversations`. A question has the evidence that answers it; each piece is a group of
+messages, or of sessions, of which any one is enough. The set's `unit` says what counts as a hit.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import orjson
 from benchmarks.evidence.measures import Group
 
 Lines = list[dict[str, Any]]
-#: A set that gives a session one moment has its messages so far apart, and sessions without one so far.
+#: The distance of messages if a set has only one time for a session, and of sessions if it has none.
 BETWEEN_MESSAGES, BETWEEN_SESSIONS = timedelta(seconds=30), timedelta(hours=1)
-#: A record may hold so much; in bytes of UTF-8.
+#: The longest content of a record, in bytes of UTF-8.
 MOST_BYTES: Final = 32_000
 
 
@@ -37,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSet:
-    """`digest` is the SHA-256 of the files; `unit` is what a piece of evidence is: a message, or a session."""
+    """`digest` is the SHA-256 of the files; `unit` says whether a piece of evidence is a message or a session."""
 
     name: str
     unit: Literal["memory", "session"]
@@ -46,7 +46,7 @@ class EvidenceSet:
     digest: str
 
     def first(self, limit: int | None) -> Self:
-        """So many questions, spread over all, and what their users said."""
+        """`limit` questions, spread over all, with the messages of their users."""
         if limit is None or limit >= len(self.questions):
             return self
         asked = [self.questions[n * len(self.questions) // limit] for n in range(limit)]
@@ -65,7 +65,7 @@ def named(messages: Lines, users: Lines) -> Lines:
 
 
 def questions_of(asked: Lines) -> list[Question]:
-    """Those with evidence; adversarial ones ask for what was never said."""
+    """The questions with evidence, without adversarial ones, which ask for something that was never said."""
     return [
         Question(q["user_id"], q["question"], q["category"], tuple(_group(one) for one in evidence))
         for q in asked
@@ -78,7 +78,7 @@ def _group(one: str | list[str]) -> Group:
 
 
 def line_files(messages: Path, questions: Path, users: Path | None = None) -> EvidenceSet:
-    """Messages and questions in files of lines, as those of LoCoMo and MemDaily."""
+    """Messages and questions in files of lines, like those of LoCoMo and MemDaily."""
     said = named(lines(messages), lines(users)) if users else lines(messages)
     files = [messages, questions, *([users] if users else [])]
     return EvidenceSet(
@@ -87,9 +87,9 @@ def line_files(messages: Path, questions: Path, users: Path | None = None) -> Ev
 
 
 def longmemeval(path: Path) -> EvidenceSet:
-    """`longmemeval_s.json` and its like: a haystack of sessions for each question, so each is a user of its own.
+    """`longmemeval_s.json` and similar files: each question has its own haystack of sessions, so it is its own user.
 
-    Its evidence are sessions (`answer_session_ids`). Questions that have none, or that are to be abstained from
+    The evidence is sessions (`answer_session_ids`). Questions without evidence, and those that must not be answered
     (`…_abs`), are left out.
     """
     messages, questions = Lines(), list[Question]()
@@ -113,8 +113,8 @@ def longmemeval(path: Path) -> EvidenceSet:
 def beam(path: Path) -> EvidenceSet:
     """BEAM: rows of a file (Parquet, JSON or lines), or a folder with `chat.json` and its probing questions.
 
-    A conversation is a user, each of its batches a session. Ids of messages are not unique in it: where two have the
-    one that is named, either will do. Questions without sources, such as those to abstain from, are left out.
+    A conversation is a user, each of its batches a session. Message ids are not unique in it: if two messages have
+    the id of a source, either is enough. Questions without sources, such as abstention questions, are left out.
     """
     messages, questions = Lines(), list[Question]()
     files = [path]
@@ -151,7 +151,7 @@ def _conversations(path: Path) -> Iterator[tuple[str, Any, dict[str, Lines]]]:
         return
     for row in _rows(path):
         probing = row["probing_questions"]
-        # The published rows hold Python's writing of a dictionary.
+        # The published rows hold a dictionary as Python prints it.
         yield row["conversation_id"], row["chat"], ast.literal_eval(probing) if isinstance(probing, str) else probing
 
 
@@ -174,7 +174,7 @@ def _turns(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _numbers(value: Any) -> Iterator[int]:
-    """All numbers in what names sources: a list, lists of lists, or lists by name."""
+    """All numbers in a question's sources: a list, nested lists, or lists by name."""
     if isinstance(value, int) and not isinstance(value, bool):
         yield value
     elif isinstance(value, list | dict):
@@ -214,7 +214,7 @@ def _day(date: str) -> datetime:
 
 
 def _anchored(anchor: str | None) -> datetime | None:
-    """`March-15-2024`; what else a set may say is no moment."""
+    """The time of `March-15-2024`; None for any other text."""
     try:
         return datetime.strptime(anchor or "", "%B-%d-%Y").replace(tzinfo=UTC)
     except ValueError:
@@ -229,11 +229,11 @@ def digest_of(files: list[Path]) -> str:
 
 
 def loaded(load: Any, path: Path) -> EvidenceSet:
-    """What `load` reads; a file of another form is said in a line."""
+    """The set that `load` reads. A file in another format is a one-line error."""
     try:
         found: EvidenceSet = load(path)
     except (KeyError, TypeError, ValueError, AttributeError, SyntaxError, OSError) as exc:
-        raise click.ClickException(f"{path} is not of that form: {type(exc).__name__}: {exc}") from exc
+        raise click.ClickException(f"{path} is not in the expected format: {type(exc).__name__}: {exc}") from exc
     if not found.questions:
         raise click.ClickException(f"{path} has no question with evidence")
     return found

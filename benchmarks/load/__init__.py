@@ -1,1 +1,1 @@
-"""A steady load on a worker, and what is seen of it: the parts of `sustained.py`."""
+"""A steady load on a worker, and its measurement: the parts of `sustained.py`."""

@@ -1,4 +1,4 @@
-"""A histogram of seconds as Prometheus scrapes it, and the quantiles that it allows."""
+"""A histogram of seconds as Prometheus scrapes it, and its quantiles."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 class Ages(NamedTuple):
-    """How many observations are at most `bounds[n]` seconds, and more than the bound before; the last is infinite."""
+    """`counts[n]` observations are at most `bounds[n]` seconds, and above the bound before. The last is infinite."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...]
 
     @classmethod
     def read(cls, exposition: str, name: str) -> Ages:
-        """Of the histogram of that name, in the text that a worker's `/metrics` answers."""
+        """The histogram of this name, in the text of a worker's `/metrics`."""
         found = {
             float(sample.labels["le"]): int(sample.value)
             for family in text_string_to_metric_families(exposition)
@@ -27,7 +27,7 @@ class Ages(NamedTuple):
         return cls(bounds, tuple(after - before for before, after in pairwise((0, *(found[one] for one in bounds)))))
 
     def since(self, before: Ages) -> Ages:
-        """Without those that were there before."""
+        """The observations without those of `before`."""
         return Ages(self.bounds, tuple(now - then for now, then in zip(self.counts, before.counts, strict=True)))
 
     @property
@@ -35,12 +35,12 @@ class Ages(NamedTuple):
         return sum(self.counts)
 
     def within(self, seconds: float) -> float:
-        """The share that is at most so old, 1 of none; between two bounds, that of the one below."""
+        """The share up to this age, 1 if there are none; between two bounds, the share up to the lower one."""
         held = sum(count for bound, count in zip(self.bounds, self.counts, strict=True) if bound <= seconds)
         return held / self.total if self.total else 1.0
 
     def quantile(self, share: float) -> float:
-        """Seconds that this share is below, with ages spread evenly within each bucket; infinite beyond the last."""
+        """The seconds below which this share lies, with ages spread evenly in each bucket; infinite in the last."""
         wanted, below, start = share * self.total, 0, 0.0
         for bound, count in zip(self.bounds, self.counts, strict=True):
             if count and below + count >= wanted:
@@ -50,5 +50,5 @@ class Ages(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """The upper bound of the oldest: seconds that nothing exceeds."""
+        """The upper bound of the oldest observation, in seconds."""
         return max((bound for bound, count in zip(self.bounds, self.counts, strict=True) if count), default=0.0)

@@ -1,4 +1,4 @@
-"""What waits in each topic, looked at once a second, and whether it grows."""
+"""The lag of each topic, sampled once a second, and whether it grows."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Final
 import httpx
 
 LOOK_SECONDS: Final = 1.0
-#: Fewer records more are noise.
+#: A growth by fewer records is noise.
 LEAST: Final = 50
 
 
 class LagWatch:
-    """Lag by topic, of every second for which it is watched; an answer that took seconds counts for each of them."""
+    """Lag by topic, for every second of the watch; an answer that took several seconds counts for each of them."""
 
     def __init__(self, lag: Callable[[], Awaitable[Mapping[str, int]]]) -> None:
         self._lag = lag
         self.by_topic: dict[str, list[int]] = {}
 
     async def watch(self, each_second: Callable[[], None]) -> None:
-        """Until it is cancelled."""
+        """Sample the lag until cancelled."""
         begun = time.monotonic()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -36,12 +36,12 @@ class LagWatch:
 
 
 def grown(lags: list[int]) -> float:
-    """Records by which lag grew in the second half: the mean of its last third less that of its first third."""
+    """Records by which lag grew in the second half: the mean of its last third minus that of its first third."""
     half = lags[len(lags) // 2 :]
     third = max(1, len(half) // 3)
     return fmean(half[-third:]) - fmean(half[:third]) if half else 0.0
 
 
 def falls_behind(lags: list[int], records_a_second: float) -> bool:
-    """Whether lag grew in the second half by more than comes in a second, with `records_a_second` coming in."""
+    """Whether lag grew in the second half by more than the records of one second."""
     return grown(lags) > max(LEAST, records_a_second)

@@ -1,8 +1,8 @@
-"""Looks at a worker's dashboard as a browser does that shows its overview; a process of its own.
+"""Polls a worker's dashboard like a browser that shows the overview, in its own process.
 
     python benchmarks/load/looking.py http://127.0.0.1:8000
 
-It ends when its input closes, and then says how often it was answered.
+It ends when its input closes, and then prints the number of answers.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import urllib.error
 import urllib.request
 from typing import Final
 
-#: As `data-poll` in the overview's template has it.
+#: The values of `data-poll` in the overview's template.
 EVERY_SECONDS: Final = {"/ui/overview/now": 2.0, "/ui/overview/charts": 5.0}
 
 
 def look(base: str, closed: threading.Event) -> int:
-    """Ask each part in its time; how many answers there were."""
+    """Request each part at its interval; return the number of answers."""
     due, answers = dict.fromkeys(EVERY_SECONDS, 0.0), 0
     while not closed.wait(0.05):
         for path, seconds in EVERY_SECONDS.items():
@@ -30,7 +30,7 @@ def look(base: str, closed: threading.Event) -> int:
                 with urllib.request.urlopen(f"{base}{path}", timeout=5) as answer:
                     answers += bool(answer.read())
             except (urllib.error.URLError, TimeoutError):
-                continue  # it starts, or recovers its tables
+                continue  # the worker starts, or recovers its tables
     return answers
 
 

@@ -1,4 +1,4 @@
-"""A producer that keeps to its schedule, regardless of what becomes of its records.
+"""A producer that keeps its schedule, regardless of what happens to its records.
 
 A record's timestamp is the moment at which it is due. A record that is handed over late is already as old as its
 delay, so neither a slow broker nor a slow producer makes the load look lighter than intended.
@@ -16,7 +16,7 @@ import numpy as np
 
 TICK_SECONDS: Final = 0.02
 BATCH_BYTES: Final = 262_144
-#: A producer that gives less than this share of the rate, or gives it so late, has not kept it.
+#: A producer that sends less than this share of the rate, or sends this late, has not kept the rate.
 KEPT: Final = 0.99
 LATE_MS: Final = 250.0
 
@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """What a load came to. Lateness is that of the first record of each batch, in ms, when the broker can have it."""
+    """The result of a load. Lateness is that of each batch's first record, in ms, when the batch is handed over."""
 
     produced: int
     rate: float
@@ -40,7 +40,7 @@ class Delivered(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether the producer gave what it was asked for, when it was asked for."""
+        """Whether the producer sent all records, and in time."""
         return self.achieved >= KEPT * self.rate and self.late_p99_ms <= LATE_MS
 
 
@@ -54,7 +54,7 @@ class OpenLoop:
         self._acknowledged: list[asyncio.Future[Any]] = []
 
     async def fill(self, records: Sequence[Record]) -> None:
-        """All of them, as fast as the broker takes them."""
+        """Produce all records, as fast as the broker accepts them."""
         now = time.time()
         lanes = [[(now, one) for one in records if one.partition == place] for place in range(self._partitions)]
         await asyncio.gather(*(self._send(place, lane) for place, lane in enumerate(lanes)))
@@ -62,7 +62,7 @@ class OpenLoop:
         self._acknowledged.clear()
 
     async def run(self, records: Sequence[Record], rate: float) -> Delivered:
-        """Record n is due n / `rate` seconds after now. Raises what the broker refuses."""
+        """Produce the records; record n is due n / `rate` seconds after now. Raises the broker's errors."""
         self._late.clear()
         lanes: list[list[tuple[float, Record]]] = [[] for _ in range(self._partitions)]
         filled, over = [asyncio.Event() for _ in lanes], asyncio.Event()
@@ -87,7 +87,7 @@ class OpenLoop:
         return Delivered(len(records), rate, len(records) / took, float(late[0]) * 1e3, float(late[1]) * 1e3)
 
     async def one(self, record: Record, at: float) -> None:
-        """One record by itself, due at a moment (epoch seconds)."""
+        """Produce one record, which is due at `at` (epoch seconds)."""
         sent = await self._producer.send(
             self._topic, record.value, record.key, record.partition, timestamp_ms=int(at * 1e3)
         )
@@ -109,7 +109,7 @@ class OpenLoop:
                 filled.set()
 
     async def _send(self, place: int, lane: Sequence[tuple[float, Record]]) -> None:
-        """In whole batches, one after the other: the order of a session's messages is theirs."""
+        """Send whole batches, one after the other, which keeps a session's messages in order."""
         rest = 0
         while rest < len(lane):
             batch, first = self._producer.create_batch(), rest

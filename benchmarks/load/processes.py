@@ -1,4 +1,4 @@
-"""CPU and memory of a worker's processes, of its broker's and of our own, as Linux tells in `/proc`."""
+"""Processor time and memory of the worker's processes, the broker's and our own, from Linux's `/proc`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-#: What Python starts beside a pool of processes; it does nothing.
+#: The helper that Python starts with a pool of processes; it does no work.
 TRACKER: Final = b"resource_tracker"
 
 
 class Used(NamedTuple):
-    """Since the process began: seconds of a processor; and its resident memory now, in MB."""
+    """Processor seconds since the process began, and its resident memory now, in MB."""
 
     cpu_s: float
     rss_mb: float
@@ -23,8 +23,8 @@ class Used(NamedTuple):
 class Processes:
     """What each process has used between two moments.
 
-    A worker's children have names of their own, or are told apart by their size: the largest has the embedding model,
-    the next one writes summaries.
+    A worker's children without their own names are identified by their size: the largest has the embedding model, the
+    next one writes summaries.
     """
 
     def __init__(self, worker: int, broker: int | None) -> None:
@@ -33,12 +33,12 @@ class Processes:
         self._peak = {pid: used.rss_mb for pid, used in self._begun.items()}
 
     def look(self) -> None:
-        """Note how much memory is in use; call it now and then."""
+        """Record how much memory is in use; call it regularly."""
         for pid, used in self._look().items():
             self._peak[pid] = max(self._peak.get(pid, 0.0), used.rss_mb)
 
     def used(self) -> tuple[dict[str, float], dict[str, float]]:
-        """Seconds of a processor since the beginning, and the most resident MB, by process."""
+        """Processor seconds since the start, and the peak of resident MB, by process."""
         self.look()
         now = self._look()
         cpu: dict[str, float] = {}
@@ -63,7 +63,7 @@ class Processes:
         ours = [self._worker, os.getpid(), *([] if self._broker is None else [self._broker])]
         found = {}
         for pid in (*ours, *_children(self._worker)):
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # the process has ended
                 found[pid] = _used(pid)
         return found
 
@@ -83,7 +83,7 @@ def _command(pid: int) -> bytes:
 
 
 def _own_name(pid: int) -> str:
-    """What the process calls itself; empty where that is Python's name."""
+    """The process's own name; empty if it has only Python's."""
     name = Path(f"/proc/{pid}/comm").read_text().strip()
     return "" if name.startswith("python") else name
 

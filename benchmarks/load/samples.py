@@ -1,25 +1,24 @@
-"""People who say something, and how long it took until a question found it.
+"""Users who say something, and the time until a question finds it.
 
-Samples of what is *promoted* ask for it to be remembered, and look for it in long-term memory alone:
+*Promoted* samples ask to remember something, and look for it in long-term memory only:
 
     user       Please remember that the red locker in Oslo opens with 90210.
     assistant  I will remember that.
     (a second later)
     user       Thank you. What else is there to do today?
 
-The clock starts when the third message, which closes the exchange, is due. Samples of what is *said* mention it, and
-look for it wherever it is:
+The clock starts when the third message, which closes the exchange, is due. *Said* samples only mention something, and
+look for it in the windows too:
 
     user       By the way, the red locker in Oslo opens with 90210.
 
-The clock starts when that message is due. Of every second one the session is said to be over, so that promotion has
-decided on it: what it drops must be found as soon as what it keeps.
+The clock starts when that message is due. Every second sample ends its session, so that promotion has decided: an
+exchange that it drops must be found as soon as one that it keeps.
 
-Each is a user of its own, at a time that was set before. Questions are asked at set times, each 1.7 times (of what
-is said 1.3 times) as late as the one before and each in other words, so none is answered out of a cache; a sample
-that is found is not asked about again. The first time is another one for each of eight samples in turn, so that
-together they look at all moments. A sample's time is that at which the answer was read: what lay between the last
-question in vain and the one that was answered counts as age.
+Each sample has its own user and a fixed start. Its questions come at fixed times, each 1.7 times (for *said* samples
+1.3 times) as late as the one before, and each in other words, so that no cache answers them; they end when the sample
+is found. Eight samples in turn have different first times, so that together they cover all moments. A sample's time
+ends when the answer is read: the time between the last question in vain and the successful one counts as age.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from benchmarks.load.open_loop import OpenLoop, Record
 from schemas.times import iso
 from schemas.topics import key_of, partition_of
 
-#: Between what is to be remembered and the message that closes its exchange.
+#: The pause before the message that closes the exchange.
 PAUSE_SECONDS: Final = 1.0
 PHASES: Final = 8
 GIVE_UP_SECONDS: Final = 30.0
 
 
 class What(NamedTuple):
-    """What samples look for: when the first question comes, how much later each next one, messages in the log."""
+    """What samples look for: the time of the first question, the factor of the next ones, messages in the log."""
 
     name: str
     first_question_seconds: float
@@ -85,7 +84,7 @@ QUESTIONS: Final = (
 
 
 class Samples:
-    """`count` of them, spread evenly over a load."""
+    """`count` samples, spread evenly over a load."""
 
     def __init__(
         self, loop: OpenLoop, http: httpx.AsyncClient, partitions: int, count: int, what: What = PROMOTED
@@ -96,7 +95,7 @@ class Samples:
         self.missing = self.unanswered = 0
 
     async def take(self, seconds: float) -> None:
-        """Begin one after the other within so many seconds; returns when each is found, or given up."""
+        """Start the samples one after the other within `seconds`; return when each is found or given up."""
         begun = time.time()
         async with asyncio.TaskGroup() as under_way:
             for number in range(self.count):
@@ -118,7 +117,7 @@ class Samples:
         self.missing += 1
 
     async def _promoted(self, number: int, user: str, fact: str, at: float) -> float:
-        """Say it; when the clock starts (epoch seconds)."""
+        """Send the messages; return when the clock starts (epoch seconds)."""
         await self._say(user, 0, "user", f"Please remember that {fact}", at)
         await self._say(user, 1, "assistant", "I will remember that.", at)
         closed = at + PAUSE_SECONDS
@@ -127,14 +126,14 @@ class Samples:
         return closed
 
     async def _said(self, number: int, user: str, fact: str, at: float) -> float:
-        """The same."""
+        """As `_promoted`, with a single message."""
         await self._say(user, 0, "user", f"By the way, {fact}", at)
         if number % 2:
             (await self._http.post(f"/v1/sessions/{user}/end", json={"user_id": user})).raise_for_status()
         return at
 
     async def _asked(self, user: str, question: str, code: str) -> bool:
-        """Whether it is found. To who looks for what is promoted, an exchange of a window counts for nothing."""
+        """Whether the sample is found. For a promoted sample, an exchange of a window does not count."""
         asked = time.monotonic()
         try:
             answer = await self._http.post("/v1/search", json={"user_id": user, "query": question, "top_k": 5})
@@ -158,7 +157,7 @@ class Samples:
         await self._loop.one(Record(partition_of(user, self._partitions), key_of(user), orjson.dumps(record)), at)
 
     def milliseconds(self) -> dict[str, float]:
-        """Quantiles of the times, and of the questions' own."""
+        """Quantiles of the samples' times, and of the questions alone."""
         told: dict[str, float] = {}
         for name, seconds in (("black_box", self.found), ("question", self.question_seconds)):
             values = np.percentile(seconds or [0.0], [50, 99, 100]) * 1e3
@@ -167,7 +166,7 @@ class Samples:
 
 
 def asking_times(number: int, what: What = PROMOTED) -> Iterator[float]:
-    """Seconds after the message that starts the clock at which the n-th sample is asked about."""
+    """The times of the n-th sample's questions, in seconds after the clock starts."""
     later = what.first_question_seconds * what.later_by ** (number % PHASES / PHASES)
     while later < GIVE_UP_SECONDS:
         yield later
@@ -175,5 +174,5 @@ def asking_times(number: int, what: What = PROMOTED) -> Iterator[float]:
 
 
 async def _until(at: float) -> None:
-    """A moment in epoch seconds; at once where it has passed."""
+    """Sleep until a moment in epoch seconds; not at all if it has passed."""
     await asyncio.sleep(max(0.0, at - time.time()))

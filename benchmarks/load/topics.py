@@ -1,4 +1,4 @@
-"""Topics and a group of a run's own at a Kafka that others may use, too."""
+"""A run's own topics and group, on a Kafka that others may use too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from schemas.settings import KafkaSettings
 from streams.kafka.clients.broker import admin_client
 
-#: What a run tells a process of its own.
+#: The settings that a run passes to its own processes.
 TOLD = {"bootstrap_servers", "topic_prefix", "group_id", "partitions", "replication"}
 
 
@@ -25,9 +25,9 @@ def of_its_own(name: str, servers: str, partitions: int, replication: int = 1) -
 
 @contextlib.asynccontextmanager
 async def deleted_afterwards(kafka: KafkaSettings) -> AsyncIterator[None]:
-    """When the block ends, however it does, the topics in whose names the group is are deleted.
+    """When the block ends, also with an error, delete the topics that have the group's id in their names.
 
-    So are changelogs, which each library names in its own way. The group itself expires, as the broker is set.
+    These include changelogs, which each library names in its own way. The group expires by the broker's settings.
     """
     try:
         yield
@@ -38,4 +38,4 @@ async def deleted_afterwards(kafka: KafkaSettings) -> AsyncIterator[None]:
         left = {name: code for name, code in answer.topic_error_codes if code} if answer else {}
         if left:
             why = aiokafka.errors.for_code(next(iter(left.values()))).__name__
-            raise click.ClickException(f"topics of this run are left ({why}), delete them: {', '.join(sorted(left))}")
+            raise click.ClickException(f"topics of this run are left ({why}): delete {', '.join(sorted(left))}")

@@ -1,1 +1,1 @@
-"""State by the million, and workers that come and go: the parts of `scale.py`."""
+"""A million memories, and workers that start and stop: the parts of `scale.py`."""

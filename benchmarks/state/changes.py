@@ -1,6 +1,6 @@
-"""A hundredth of the memories changes, as chat changes them: half are new, half are accessed.
+"""Changes a hundredth of the memories, as chat does: half are new, half are accessed.
 
-What is accessed are some memories each of people who talk now; they lie all over the files, as old as they may be.
+Some memories of each user who talks now are accessed. They are spread over the files, and of any age.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from schemas.ids import memory_id
 from schemas.settings import KafkaSettings
 from streams.kafka.clients.broker import client_options
 
-#: Of the memories: so many are new, and so many are accessed.
+#: The shares of memories that are new, and that are accessed.
 NEW_SHARE: Final = 0.005
 ACCESSED_SHARE: Final = 0.005
 ACCESSED_A_USER: Final = 10
 
 
 async def add_new(kafka: KafkaSettings, memories: int) -> int:
-    """Promotions behind all others in the log; how many."""
+    """Append promotions to the log; return their number."""
     now, changed = round(time.time() * 1e3), 0
     async with _producer(kafka) as producer:
         for partition, users, share in _partitions(kafka, memories):
@@ -38,7 +38,7 @@ async def add_new(kafka: KafkaSettings, memories: int) -> int:
 
 
 async def access(kafka: KafkaSettings, memories: int) -> int:
-    """One event for each user, as the worker tells what was found; how many memories."""
+    """Append a `touch` event for each user, as a worker does after searches; return the number of memories."""
     now, changed = round(time.time() * 1e3), 0
     async with _producer(kafka) as producer:
         for partition, users, share in _partitions(kafka, memories):
@@ -53,13 +53,13 @@ def _producer(kafka: KafkaSettings) -> aiokafka.AIOKafkaProducer:
 
 
 def _partitions(kafka: KafkaSettings, memories: int) -> Iterable[tuple[int, Sequence[str], int]]:
-    """Each, its users, and how many memories it has."""
+    """Each partition, its users, and its number of memories."""
     users = users_of(memories, kafka.partitions)
     return zip(range(kafka.partitions), users, shares_of(memories, users), strict=True)
 
 
 def _touches(users: Sequence[str], share: int, now: int) -> list[Touch]:
-    """Users that lie apart from each other, and of each memories that lie apart."""
+    """Events of users that are spread over the partition, each with memories that are spread too."""
     talking = set(users[:: max(1, round(ACCESSED_A_USER / ACCESSED_SHARE * len(users) / share))])
     theirs = defaultdict[str, list[uuid.UUID]](list)
     for number in range(share):

@@ -1,7 +1,7 @@
-"""Memories by the million, without a text that is embedded: the log's records, and the shards that they came to.
+"""Writes millions of memories without embedding a text: the log's records, and the shards that result from them.
 
-Records and shards say the same: each shard's position is the end of its partition's log, and the group has committed
-it. A worker that opens these shards finds them as it left them.
+Records and shards agree: each shard's position is the end of its partition's log, and the group has committed it. A
+worker that opens these shards finds them as if it had written them.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ from tables.memories.shard import Shard
 from tables.vectors.index import Vectors
 
 SEED: Final = 20_250_301
-#: Of the model that the worker has by default, so that it opens these shards.
+#: The worker's default model, so that the worker opens these shards.
 MODEL: Final = UseEmbedder.name
 DIMENSION: Final = UseEmbedder.dimension
 MEMORIES_A_USER: Final = 100
-#: Users who talk at the same time, and memories that come of a session: rows of a user lie apart, as months leave
-#: them.
+#: Users who talk at the same time, and memories of one session: a user's rows are spread, as after months of chat.
 TALKING: Final = 1_000
 A_SESSION: Final = 5
 BATCH: Final = 1_000
-#: They were made within so many days before now, and are all active.
+#: The memories were made within this many days before now, and all are active.
 DAYS: Final = 5
 DAY_MS: Final = 86_400_000
 PRODUCED_BYTES: Final = 900_000
@@ -49,7 +48,7 @@ OPENINGS: Final = (
     "User: 我在{n}号楼上班，还想说：",
     "User: I like what they have at shop {n}, but not everything of it:",
 )
-#: What is said goes on with so many words of what people say.
+#: A text goes on with `WORDS_A_TEXT` of these words, which are from chat.
 WORDS: Final = sorted({word for pair in (*SMALL_TALK, *ABOUT_ME) for said in pair for word in said.split()})
 WORDS_A_TEXT: Final = 16
 
@@ -63,7 +62,7 @@ def users_of(memories: int, partitions: int) -> list[list[str]]:
 
 
 def shares_of(memories: int, users: Sequence[Sequence[str]]) -> list[int]:
-    """How many of the memories each partition has: by its users, and the last one what is left."""
+    """The number of memories of each partition, by its share of users; the last one has the rest."""
     of_all = sum(map(len, users))
     shares = [memories * len(each) // of_all for each in users]
     shares[-1] += memories - sum(shares)
@@ -71,13 +70,13 @@ def shares_of(memories: int, users: Sequence[Sequence[str]]) -> list[int]:
 
 
 def user_of(number: int, users: Sequence[str]) -> str:
-    """Sessions of `A_SESSION` memories, `TALKING` of them side by side; every user comes back as often."""
+    """A memory's user: sessions of `A_SESSION` memories, `TALKING` of them interleaved; all users are as frequent."""
     turn, lane = divmod(number, TALKING)
     return users[(turn // A_SESSION * TALKING + lane) * 2_654_435_761 % len(users)]
 
 
 def promotion(number: int, user: str, now: int) -> Promotion:
-    """A memory that was made some days before `now` (epoch ms). Its number is its only message."""
+    """A memory that was made some days before `now` (epoch ms). Its number is the id of its only message."""
     opening, rest = OPENINGS[number % len(OPENINGS)], " ".join(random.Random(number).choices(WORDS, k=WORDS_A_TEXT))
     said, at = f"{opening.format(n=number)} {rest}\nAssistant: Noted.", now - number * 7_919_000 % (DAYS * DAY_MS)
     identity = memory_id(user, "s", (str(number),))
@@ -103,14 +102,14 @@ def batches(share: int, users: Sequence[str], now: int) -> Iterator[list[Promoti
 
 
 def unit_vectors(chance: np.random.Generator, count: int) -> Vectors:
-    """Random ones, float32[n, d]: no two are near each other."""
+    """Random unit vectors, float32[n, d]: no two are near each other."""
     vectors = chance.standard_normal((count, DIMENSION), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
 
 
 class Log:
-    """Writes `long-term`, whole batches at a time, and the group's offsets behind it."""
+    """Writes `long-term` in whole batches, and the group's offsets behind it."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka, self.topic = kafka, Topics.with_prefix(kafka.topic_prefix).long_term
@@ -120,7 +119,7 @@ class Log:
     async def produce(
         self, producer: aiokafka.AIOKafkaProducer, partition: int, values: Sequence[tuple[bytes, bytes]]
     ) -> int:
-        """Keys and values, acknowledged; the end of the partition's log then."""
+        """Produce keys and values until they are acknowledged; return the end of the partition's log."""
         rest = list(reversed(values))
         while rest:
             batch = producer.create_batch()
@@ -132,7 +131,7 @@ class Log:
         return self.ends[partition]
 
     async def commit(self) -> None:
-        """The group has read all of it."""
+        """Commit the ends, as if the group had read everything."""
         consumer = aiokafka.AIOKafkaConsumer(
             **client_options(self._kafka), group_id=self._kafka.group_id, enable_auto_commit=False
         )
@@ -148,7 +147,7 @@ def records_of(events: Sequence[LongTermEvent]) -> list[tuple[bytes, bytes]]:
 
 
 async def fill(kafka: KafkaSettings, shards: Path | None, memories: int) -> dict[str, float]:
-    """So many memories in the log, and in shards in this folder where it is given; what it took."""
+    """Write memories into the log, and into shards if their folder is given; return what it took."""
     gc.set_threshold(*COLLECT_AFTER)
     users, now, began = users_of(memories, kafka.partitions), round(time.time() * 1e3), time.monotonic()
     chance, log, applying = np.random.default_rng(SEED), Log(kafka), 0.0

@@ -24,24 +24,24 @@ from schemas.topics import Topics
 from streams.kafka.clients.broker import EmbeddedBroker, client_options, embedded_broker, ensure_topics
 
 Figures = dict[str, Any]
-#: A hidden command of the script, in a process of its own.
+#: Runs a hidden command of the script in its own process.
 InAProcess = Callable[..., Figures]
 
 ALL: Final = ("memory", "windows", "restart", "checkpoint", "rebuild", "warm")
 
-#: What windows may keep in memory: little, so that silent sessions are on the disk alone.
+#: The memory of windows: little, so that silent sessions are on disk only.
 RESIDENT: Final = "16MiB"
-#: Of the memories, so many are embedded again; no fewer than that.
+#: One in this many memories is embedded again, but no fewer than `LEAST_REBUILT`.
 REBUILT: Final = 100
 LEAST_REBUILT: Final = 2_000
-#: Messages that are produced at a time, and taken in before the next ones are: a backlog takes memory, too.
+#: This many messages are produced and taken in before the next ones, because a backlog takes memory too.
 SAID_AT_A_TIME: Final = 20_000
 FILLED: Final = "scale"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be measured."""
+    """What to measure."""
 
     memories: int
     window_rows: int
@@ -51,7 +51,7 @@ class Plan:
 
 
 async def measure(plan: Plan, root: Path, in_a_process: InAProcess) -> Figures:
-    """All figures. Data is put under `root`."""
+    """Measure all figures. Data is put under `root`."""
     figures: Figures = {
         "memories": plan.memories,
         "window_rows": plan.window_rows,
@@ -87,7 +87,7 @@ async def measure(plan: Plan, root: Path, in_a_process: InAProcess) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """`cluster` has no object store; `disk` is the folder of the worker that has everything."""
+    """`cluster` has no object store; `disk` is the folder of the worker that has all data."""
 
     plan: Plan
     root: Path
@@ -101,11 +101,11 @@ class _Run:
         return self.root / "disk"
 
     def log_of(self, prefix: str) -> tuple[str, str, int]:
-        """How a process of its own finds it."""
+        """The arguments by which another process finds the log."""
         return self.broker.bootstrap_servers, prefix, self.plan.partitions
 
     async def empty(self) -> None:
-        """The better one of two starts in a group that exists: as those that it is compared with."""
+        """Measure the start of an empty worker: the better of two starts in an existing group, as in other legs."""
         kafka = kafka_at(self.broker, "empty", self.plan.partitions)
         await ensure_topics(kafka)
         empty, folder = replace(self.cluster, kafka=kafka, known=False), self.root / "empty"
@@ -119,7 +119,7 @@ class _Run:
             self.figures["empty_takeover_s"] = round(await empty.lost(folder, self.root / "empty-other"), 2)
 
     async def windows(self) -> None:
-        """What a message takes of memory when its session is silent, once windows have what they may keep."""
+        """Measure the memory of a message in a silent session, once the windows' memory is full."""
         figures, kafka = self.figures, self.cluster.kafka
         sessions, now = silence.sessions_of(self.plan.window_rows), round(time.time() * 1e3)
         halves = range(sessions // 2), range(sessions // 2, sessions)
@@ -153,7 +153,7 @@ class _Run:
             }
 
     async def restart(self) -> None:
-        """In order, and after a kill, when the group has to notice first that its member is gone."""
+        """Measure a restart after an orderly stop, and after a kill, which the group must notice first."""
         figures = self.figures
         async with self.cluster.worker(self.disk) as worker:
             figures["restart_s"] = round(await self.cluster.answers(worker), 2)
@@ -170,7 +170,7 @@ class _Run:
         return round(seconds - float(self.figures["empty_start_s"]), 2)
 
     async def checkpoint(self) -> None:
-        """The first one is all, the next ones what changed; then a worker with an empty disk takes the newest."""
+        """The first checkpoint has everything, the next ones the changes; an empty disk then gets the newest one."""
         figures, cluster, kafka = self.figures, replace(self.cluster, store=self.store), self.cluster.kafka
         async with cluster.worker(self.disk) as worker:
             await cluster.answers(worker)
@@ -199,9 +199,9 @@ class _Run:
         figures["restore_beyond_empty_s"] = self._beyond_empty(figures["restore_s"])
 
     async def _checkpointed(self, worker: WorkerProcess) -> float:
-        """Have it make a checkpoint of each partition, as `siltstone checkpoint now` does; seconds of all.
+        """Take a checkpoint of each partition, as `siltstone checkpoint now` does; return the seconds for all.
 
-        An orderly stop makes one as well, but waits no longer than ten seconds for it.
+        An orderly stop takes one too, but waits no longer than ten seconds for it.
         """
         began = time.monotonic()
         for partition in range(self.plan.partitions):
@@ -214,11 +214,11 @@ class _Run:
         return time.monotonic() - began
 
     def _uploaded(self, before: Mapping[str, int]) -> int:
-        """Bytes of the objects that are new; none is written twice."""
+        """The bytes of new objects; no object is written twice."""
         return sum(size for name, size in self.store.sizes().items() if name not in before)
 
     async def rebuild(self, in_a_process: InAProcess) -> None:
-        """Measured with a part and multiplied: an embedded text takes as long as any other."""
+        """Measure with a part of the memories and multiply: each text takes equally long to embed."""
         figures = self.figures
         count = max(min(LEAST_REBUILT, self.plan.memories), self.plan.memories // REBUILT)
         kafka = kafka_at(self.broker, "rebuild", self.plan.partitions)
@@ -235,7 +235,7 @@ class _Run:
         }
 
     async def warm(self) -> None:
-        """A lost worker's partitions come back on another one: from checkpoints, and where there are warm copies."""
+        """Measure how a worker takes over a lost worker's partitions: from checkpoints, and from warm copies."""
         cluster = replace(self.cluster, store=self.store)
         for name, copies in (("takeover_s", "0"), ("warm_takeover_s", "1")):
             given = {"CHECKPOINTS__WARM": copies, "CHECKPOINTS__SECONDS": "5"}

@@ -1,4 +1,4 @@
-"""Object stores on this machine: a folder, or an S3 server on loopback that keeps all in its own files."""
+"""Object stores on this machine: a folder, or an S3 server on loopback that keeps its objects in files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ START_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Where checkpoints go. `environment` is what its client reads, `sizes` says how many bytes each object has."""
+    """The store of checkpoints. `environment` has its client's variables, `sizes` returns each object's bytes."""
 
     kind: str
     url: str
@@ -36,7 +36,7 @@ class ObjectStore:
 
 @contextlib.contextmanager
 def object_store(kind: str, folder: Path) -> Iterator[ObjectStore]:
-    """`file` or `s3`, until the block ends."""
+    """A store of kind `file` or `s3`, until the block ends."""
     folder.mkdir()
     if kind == "file":
         yield ObjectStore(kind, f"file://{folder}", {}, lambda: _files(folder))
@@ -57,7 +57,7 @@ def _objects(store: S3Store) -> dict[str, int]:
 
 @contextlib.contextmanager
 def _s3_server(folder: Path) -> Iterator[dict[str, str]]:
-    """moto's, with an empty bucket."""
+    """moto's S3 server, with an empty bucket."""
     with reserved_port() as port, (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],

@@ -1,7 +1,7 @@
-"""Shards in a process of their own: how long they take to open, what they hold in memory, how fast they answer.
+"""Shards in their own process: the time to open them, their memory, and how fast they answer.
 
-The process opens them as a worker does, one after the other, each with the least memory that a worker gives to a
-shard's database. Then it asks other users than it has asked, first with nothing of the files in memory, then again.
+The process opens them as a worker does, one after the other, each with the smallest memory that a worker gives to a
+shard's database. Then it searches for users, first with no pages of the files in memory, then again.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tables.vectors.index import Vectors
 
 USERS_ASKED: Final = 200
 AGAIN: Final = 3
-#: Users who are asked about before memory is looked at a second time.
+#: Users who are searched for before memory is measured a second time.
 USERS_SEEN: Final = 1_000
 
 Asked = tuple[Siltstone, str, Vectors]
 
 
 def measure(folder: Path, memories: int, partitions: int) -> dict[str, float]:
-    """Of the shards in this folder, and of as many empty ones beside it, which are what the process takes anyway."""
+    """The figures of the shards in this folder. The memory of as many empty shards, opened first, is subtracted."""
     gc.set_threshold(*COLLECT_AFTER)
     empty = _opened(folder.parent / "empty-shards", partitions)
     before = settled(anonymous_bytes)
@@ -46,7 +46,7 @@ def measure(folder: Path, memories: int, partitions: int) -> dict[str, float]:
     figures = {"open_s": round(time.monotonic() - started, 3)}
     held = sum(each.shard.count() for each in stores)
     if held != memories:
-        raise ValueError(f"{held} memories are in the shards, not {memories}")
+        raise ValueError(f"the shards hold {held} memories, not {memories}")
     figures["anon_bytes_per_memory"] = _a_memory(before, memories)
     asked = _questions(stores, memories, partitions)
     figures |= _answers(asked)
@@ -82,7 +82,7 @@ def _a_memory(before: int, memories: int) -> float:
 
 
 def _questions(stores: Sequence[Siltstone], memories: int, partitions: int) -> list[Asked]:
-    """Users of all shards, in an order that is none of the files'."""
+    """Users of all shards, in random order."""
     chance = np.random.default_rng(SEED + 1)
     users = [(stores[p], user) for p, names in enumerate(users_of(memories, partitions)) for user in names]
     chosen = chance.permutation(len(users))[: 2 * USERS_ASKED + USERS_SEEN]
@@ -91,7 +91,7 @@ def _questions(stores: Sequence[Siltstone], memories: int, partitions: int) -> l
 
 
 def _answers(asked: Sequence[Asked]) -> dict[str, float]:
-    """By vectors alone in µs, by words as well in ms: p50 and p99, of the first question to a user and of others."""
+    """p50 and p99 of searches by vectors alone and by words as well: of each user's first one, and of later ones."""
 
     def cosines(store: Siltstone, user: str, vector: Vectors) -> Any:
         shard = store.shard

@@ -1,4 +1,4 @@
-"""Memory of a process that nothing but the process itself can give back, and a disk of which nothing is in memory."""
+"""Memory that only the process itself can free, and files of which no page is in memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-#: What is there for a moment only is gone by then.
+#: Memory that is used for a moment only is free again by then.
 MOMENT_SECONDS: Final = 3.0
-#: A worker that took in a lot has done what follows from it by then, and has given back what it does not use.
+#: A worker that took in a lot has finished its later work by then, and has freed the memory that it does not use.
 REST_SECONDS: Final = 90.0
-#: Nothing goes on for longer.
+#: The longest wait.
 LONGEST_SECONDS: Final = 900.0
 LOOK_SECONDS: Final = 0.2
-#: Less by a smaller share is no less.
+#: A value counts as less only if it is below this share of the one before.
 LESS: Final = 0.98
 
 
@@ -29,7 +29,7 @@ def anonymous_bytes(pid: int | str = "self") -> int:
 
 
 def settled(look: Callable[[], int], seconds: float = MOMENT_SECONDS) -> int:
-    """The least, when it has not got less for so many seconds."""
+    """The lowest value, once it has not fallen for this many seconds."""
     least, began = look(), time.monotonic()
     less, less_at = least, began
     while time.monotonic() - less_at < seconds and time.monotonic() - began < LONGEST_SECONDS:
@@ -41,7 +41,7 @@ def settled(look: Callable[[], int], seconds: float = MOMENT_SECONDS) -> int:
 
 
 def drop_from_page_cache(folder: Path) -> None:
-    """Nothing of these files is in memory any more, where no process has them open. No other file is touched."""
+    """Drop the pages of these files from memory, if no process has them open. No other file is touched."""
     for path in folder.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
@@ -53,7 +53,7 @@ def drop_from_page_cache(folder: Path) -> None:
 
 
 def bytes_on_disk(folder: Path) -> int:
-    """Of all files; those that are sparse count what they take."""
+    """The bytes of all files; a sparse file counts its allocated blocks."""
     total = 0
     for inside, _, names in os.walk(folder):
         for name in names:

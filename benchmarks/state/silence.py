@@ -15,20 +15,20 @@ EXCHANGES_A_SESSION: Final = 20
 MESSAGES_A_SESSION: Final = 2 * EXCHANGES_A_SESSION
 #: An exchange has a row, and so has the session.
 ROWS_A_SESSION: Final = EXCHANGES_A_SESSION + 1
-#: Sessions that go on side by side; then the next ones begin.
+#: Sessions that are interleaved; then the next ones begin.
 SPOKEN_IN: Final = 500
 MESSAGE_GAP_MS: Final = 6_000
-#: All were said within the hour before now.
+#: All messages are from the hour before now.
 WITHIN_MS: Final = 3_600_000
 
 
 def sessions_of(rows: int) -> int:
-    """So many sessions have that many rows in their windows."""
+    """The number of sessions that have this many rows in their windows."""
     return max(2, rows // ROWS_A_SESSION)
 
 
 def messages_of(sessions: range, of_all: int, partitions: int, now: int) -> Iterator[Record]:
-    """What is said in these of all sessions, in the order of the log; `now` is in epoch ms."""
+    """The messages of these of all sessions, in the order of the log; `now` is in epoch ms."""
     for first in range(sessions.start, sessions.stop, SPOKEN_IN):
         together = range(first, min(first + SPOKEN_IN, sessions.stop))
         users = [(number, f"quiet-{number}") for number in together]

@@ -1,4 +1,4 @@
-"""Workers that come and go: how long until one answers, with its disk, from a checkpoint, from the log."""
+"""Workers that start and stop: the time until one answers, with its disk, from a checkpoint, from the log."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from benchmarks.state.process_memory import bytes_on_disk
 from benchmarks.worker import LOOK_AGAIN_SECONDS, WorkerProcess, working
 from schemas.settings import KafkaSettings
 
-#: A worker that does not answer after so long has not come back.
+#: A worker that does not answer within this time is not back.
 BACK_SECONDS: Final = 1_800.0
-#: An orderly stop may have a checkpoint to make.
+#: An orderly stop may include a checkpoint.
 STOP_SECONDS: Final = 900.0
-#: A folder that has not changed for so long is not being filled.
+#: A folder that has not changed for this long is not being filled.
 STILL_SECONDS: Final = 6.0
-#: None is made while something is measured, but where that is said.
+#: The interval of checkpoints: none is taken during a measurement, unless a leg requests it.
 SELDOM: Final = "86400"
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A broker's topics, a group, and a user of each partition, of whom there are memories where `known`."""
+    """A broker's topics, a group, and a user of each partition, who has memories if `known`."""
 
     kafka: KafkaSettings
     users: Sequence[str]
@@ -50,19 +50,19 @@ class Cluster:
             await worker.stop(STOP_SECONDS)
 
     async def answers(self, worker: WorkerProcess) -> float:
-        """Wait until it is ready and has answered a user of each partition; seconds of it."""
+        """Wait until it is ready and has answered a user of each partition; return the seconds."""
         started = time.monotonic()
         await worker.until_ready(BACK_SECONDS)
         await self.answered(worker)
         return time.monotonic() - started
 
     async def answered(self, worker: WorkerProcess) -> None:
-        """Wait until it answers a user of each partition, with memories where there are any."""
+        """Wait until it answers a user of each partition, with memories if there are any."""
         deadline = time.monotonic() + BACK_SECONDS
         for user in self.users:
             while not await self._answered(worker, user):
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{user} is not answered: {worker.last_words()}")
+                    raise TimeoutError(f"the worker does not answer {user}: {worker.last_words()}")
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     async def _answered(self, worker: WorkerProcess, user: str) -> bool:
@@ -84,7 +84,7 @@ class Cluster:
     async def lost(self, folder: Path, successor: Path, **more: str) -> float:
         """Two workers share the partitions; the first one is killed. Seconds until the other answers for all of them.
 
-        It is killed when the other one has stopped to write: with copies of the first one's partitions, it has them.
+        The kill waits until the other worker has stopped writing: by then it has its copies, if it keeps any.
         """
         async with self.worker(folder, **more) as first:
             await self.answers(first)

@@ -2,7 +2,7 @@
 
     Runner(…, memory_service=SiltstoneMemoryService(Memory("http://127.0.0.1:8000")))
 
-As the scheme `siltstone`, for `adk web --memory_service_uri siltstone://127.0.0.1:8000`: in an agent's `services.py`,
+For `adk web --memory_service_uri siltstone://127.0.0.1:8000`, register the scheme in the agent's `services.py`:
 
     from siltstone_client.adk import register
 
@@ -31,23 +31,23 @@ from siltstone_client.memory import Memory
 from siltstone_client.said import found, portions, said
 
 SCHEME: Final = "siltstone"
-#: Of events that belong to no session that is known.
+#: The session id for events that come without one.
 NO_SESSION: Final = "__unknown_session_id__"
-#: Sessions of which it is known what was added: those that were added to last.
+#: The service remembers which events were added for this many sessions, the most recent ones.
 MOST_SESSIONS: Final = 1000
 
 
 def scoped(app_name: str, user_id: str) -> str:
-    """Whose memory it is in Siltstone: a user of one application is another one in the next."""
+    """The Siltstone user of an application's user: applications do not share users."""
     return f"{quote(app_name, safe='')}/{quote(user_id, safe='')}"
 
 
 class SiltstoneMemoryService(BaseMemoryService):
-    """What is said in sessions becomes memory, in Siltstone's way: found at once, and for good where it matters.
+    """Stores the texts of sessions: they can be found at once, and Siltstone decides what to keep for good.
 
-    An event's id is its message's id, so a session may be added again and again. `user_of` says whose memory it is,
-    where that is not to be `scoped`: `lambda app, user: user` has all applications share. `touch=False` has being
-    found count as no access. Failures are `SiltstoneError`s.
+    The event's id becomes the message's id, so a session may be added repeatedly. `user_of` returns the Siltstone
+    user of an application's user, by default `scoped`; with `lambda app, user: user`, applications share users. With
+    `touch=False`, searches count as no access. Failures raise `SiltstoneError`.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class SiltstoneMemoryService(BaseMemoryService):
         self._added: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
 
     def close(self) -> None:
-        """The client's connections; it can be used no more."""
+        """Close the client's connections. The client cannot be used afterwards."""
         self._memory.close()
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """What of it was not added before."""
+        """Add the session's events that were not added before."""
         await self.add_events_to_memory(
             app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
         )
@@ -80,7 +80,7 @@ class SiltstoneMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Texts of users and agents, each event once; `custom_metadata` becomes the messages'."""
+        """Add the texts of users and agents, each event once. The messages get `custom_metadata`."""
         user, session = self._user_of(app_name, user_id), session_id or NO_SESSION
         added = self._added_to(user, session)
         metadata = {"metadata": dict(custom_metadata)} if custom_metadata else {}
@@ -101,7 +101,7 @@ class SiltstoneMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember texts. An entry's id is the memory's, where it is a UUID."""
+        """Remember texts. An entry's id becomes the memory's id if it is a UUID."""
         for entry in memories:
             text = _text(entry.content)
             metadata = {**(custom_metadata or {}), **entry.custom_metadata}
@@ -115,13 +115,13 @@ class SiltstoneMemoryService(BaseMemoryService):
                 )
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """What answers, most relevant first."""
+        """Find the memories that answer the query, most relevant first."""
         user = self._user_of(app_name, user_id)
         hits = await asyncio.to_thread(found, self._memory, query, user_id=user, top_k=self._top_k, touch=self._touch)
         return SearchMemoryResponse(memories=[_entry(hit) for hit in hits])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Forget the memory of the id that `search_memory` gave; no other id is one."""
+        """Forget the memory with an id that `search_memory` returned. An id that is not a UUID is ignored."""
         if (found_id := _uuid(memory_id)) is not None:
             await asyncio.to_thread(self._memory.forget, found_id, user_id=self._user_of(app_name, user_id))
 
@@ -134,7 +134,7 @@ class SiltstoneMemoryService(BaseMemoryService):
 
 
 def from_uri(uri: str, **_: Any) -> SiltstoneMemoryService:
-    """Of `siltstone://host:port`, `siltstone+https://` with TLS; the token is `SILTSTONE_TOKEN`'s."""
+    """The service at `siltstone://host:port`, or `siltstone+https://` for TLS. The token is in `SILTSTONE_TOKEN`."""
     parts = urlsplit(uri)
     if not parts.hostname:
         raise ValueError(f"{uri!r}: give it as {SCHEME}://host:port")
@@ -144,13 +144,13 @@ def from_uri(uri: str, **_: Any) -> SiltstoneMemoryService:
 
 
 def register() -> None:
-    """Have ADK know the schemes `siltstone` and `siltstone+https`."""
+    """Register the schemes `siltstone` and `siltstone+https` with ADK."""
     for scheme in (SCHEME, f"{SCHEME}+https"):
         get_service_registry().register_memory_service(scheme, from_uri)
 
 
 def _record(event: Event) -> dict[str, Any] | None:
-    """The message of an event that says something, whole."""
+    """The event's message; None if the event is partial or has no text."""
     text = "" if event.partial else _text(event.content)
     if not text:
         return None
@@ -165,7 +165,7 @@ def _record(event: Event) -> dict[str, Any] | None:
 
 
 def _text(content: types.Content | None) -> str:
-    """The text of the parts, without thoughts: those are not part of the conversation."""
+    """The text of the parts. Thoughts are left out: they are not part of the conversation."""
     parts = content.parts or [] if content else []
     return said(part.text for part in parts if not part.thought)
 

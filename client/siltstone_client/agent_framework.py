@@ -15,16 +15,16 @@ from siltstone_client.memory import Memory
 from siltstone_client.said import said
 from siltstone_client.talk import Talk, recalled
 
-#: Sessions of which it is known what could not be said yet: those that were spoken in last.
+#: The provider keeps unsent messages of this many sessions, the most recent ones.
 MOST_SESSIONS: Final = 1000
 _ROLES = ("user", "assistant")
 
 
 class SiltstoneProvider(ContextProvider):
-    """Before a run, what is remembered of the input comes before it; after it, what was said is taken in.
+    """Adds memories that match the input before a run, and stores the input and the answer after it.
 
-    What other providers added, and what this one did, is not said by anybody, and stays out. While no worker answers,
-    the agent goes on, and what was said follows. `touch=False` has recalling count as no access.
+    Messages that this or another provider added are not stored. While no worker answers, the agent goes on, and the
+    messages are sent later. With `touch=False`, recalling counts as no access.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SiltstoneProvider(ContextProvider):
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Add what is remembered; nothing, where no worker answers."""
+        """Add the matching memories; none if no worker answers."""
         query = said(message.text for message in context.input_messages if _role(message) == "user")
         text = await recalled(
             self._memory,
@@ -59,7 +59,7 @@ class SiltstoneProvider(ContextProvider):
     async def after_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Say the input and the answer."""
+        """Send the input and the answer to Siltstone."""
         response = context.response
         messages = [*context.input_messages, *(response.messages if response else ())]
         await self._talk(_session_id(session, context)).say(_spoken(messages))
@@ -78,7 +78,7 @@ def _session_id(session: AgentSession, context: SessionContext) -> str:
 
 
 def _spoken(messages: Iterable[Message]) -> list[tuple[str, str]]:
-    """Role and text of those that a user or an assistant said: what carries an attribution came from a provider."""
+    """Role and text of the messages of users and assistants. A message with an attribution came from a provider."""
     return [
         (role, text)
         for message in messages

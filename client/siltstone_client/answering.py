@@ -1,4 +1,4 @@
-"""From an HTTP answer, or none, to a typed one or an error."""
+"""Turns an HTTP response, or a missing one, into a typed answer or an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from siltstone_client.own_writes import OwnWrites
 
 T = TypeVar("T", bound=Answer)
 
-#: Of a text that is no answer of ours.
+#: An error quotes this much of a response that is not Siltstone's.
 _SHOWN_CHARS = 200
 _KINDS: Mapping[int, type[Refused]] = {
     400: InvalidRequest,
@@ -41,16 +41,16 @@ _PASSING = (429, 502, 503, 504)
 
 
 def answer_of(call: Call[T], response: httpx.Response, own: OwnWrites | None) -> T:
-    """Raises `Refused`, `UnreadableAnswer`, and `NotYetApplied` where a write waited in vain; `own` notes writes."""
+    """The typed answer; `own` records a write. Raises `Refused`, `UnreadableAnswer`, or `NotYetApplied`."""
     if not response.is_success:
         raise _refusal(response)
     try:
         answer = call.answer.model_validate_json(response.content)
     except ValidationError as exc:
         raise UnreadableAnswer(
-            f"{response.request.method} {response.request.url.path}: HTTP {response.status_code}, and not what "
-            f"Siltstone answers ({_complaint(exc)}): is the address that of a worker's API?"
-        ) from None  # it would show what was answered
+            f"{response.request.method} {response.request.url.path}: HTTP {response.status_code}, but the content is "
+            f"not Siltstone's ({_complaint(exc)}): check that the address is that of a worker's API"
+        ) from None  # pydantic's error would show the content
     if isinstance(answer, Written) and own is not None:
         own.note(call, answer)
     if isinstance(answer, Written) and call.must_apply and answer.applied is not True:
@@ -59,9 +59,9 @@ def answer_of(call: Call[T], response: httpx.Response, own: OwnWrites | None) ->
 
 
 def unanswered(url: httpx.URL, exc: httpx.RequestError | httpx.InvalidURL) -> Exception:
-    """To be raised from it: `Unreachable`, or `ValueError` where there is no such address."""
+    """The error to raise from `exc`: `Unreachable`, or `ValueError` if the URL is too long."""
     if isinstance(exc, httpx.InvalidURL):
-        return ValueError("the request is longer than an address may be: shorten the query or the id")
+        return ValueError("the request's URL is too long: shorten the query or the id")
     sent = not isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     why = "did not answer in time" if isinstance(exc, httpx.TimeoutException) else "does not answer"
     return Unreachable(f"the worker at {url} {why} ({type(exc).__name__})", sent)
@@ -79,7 +79,7 @@ def _detail(response: httpx.Response) -> str:
         said: Any = response.json()["detail"]
     except (ValueError, KeyError, TypeError):
         said = response.text[:_SHOWN_CHARS] or response.reason_phrase
-    if isinstance(said, list):  # of what pydantic refused: where it is, and why; without what it was
+    if isinstance(said, list):  # pydantic's errors: name field and reason, leave out the value
         said = "; ".join(_of_field(one) for one in said)
     return " ".join(str(said).split())
 
@@ -94,11 +94,11 @@ def _of_field(one: Any) -> str:
 def _complaint(exc: ValidationError) -> str:
     first = exc.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else "no JSON of it"
+    return f"{where}: {first['msg']}" if where else "not a JSON object"
 
 
 def _seconds(given: str | None) -> float | None:
-    """Of `Retry-After` as Siltstone writes it. A date, which proxies may write, is none."""
+    """The seconds of `Retry-After`, as Siltstone writes it; None for a date, which a proxy may write."""
     try:
         return max(0.0, float(given)) if given is not None else None
     except ValueError:

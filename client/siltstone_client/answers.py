@@ -1,4 +1,4 @@
-"""What the calls answer with. Fields are the API's, by its names; those of a newer worker are passed over."""
+"""The answers of the calls. Fields have the API's names; unknown fields of a newer worker are ignored."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Answer(BaseModel):
-    """Frozen: an answer says how it was."""
+    """Frozen: an answer describes the moment at which the worker wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Written(Answer):
-    """A write is in the log.
+    """A write that is in the log.
 
-    `token`: give it, or the whole answer, to a read as `at_least`. `applied`: of a write that waited, true.
+    `token`: pass it, or the whole answer, to a read as `at_least`. `applied`: true for a write that waited.
     """
 
     token: str | None
@@ -26,7 +26,7 @@ class Written(Answer):
 
 
 class Accepted(Written):
-    """Where a write lies in the log. The `event_id` of `remember` is the new memory's id, where it has no other."""
+    """A write's place in the log. The `event_id` of `remember` is the memory's id, unless `memory_id` was given."""
 
     event_id: str
     topic: str
@@ -35,9 +35,9 @@ class Accepted(Written):
 
 
 class NotTaken(Answer):
-    """A message of a list that is not in the log: its place in the list, from 0, and why (`detail`).
+    """A message of a list that was refused: its `index` in the list, from 0, and the reason (`detail`).
 
-    `kind`: `invalid_fields`, or `nothing_said` where it has no words.
+    `kind`: `invalid_fields`, or `nothing_said` if the message has no text.
     """
 
     index: int
@@ -46,14 +46,14 @@ class NotTaken(Answer):
 
 
 class AcceptedMessages(Written):
-    """Messages in the log, in their order; each `event_id` is its message's id. `not_taken` are the others."""
+    """Messages that are in the log, in order; each `event_id` is the message's id. `not_taken`: the refused ones."""
 
     accepted: list[Accepted]
     not_taken: list[NotTaken] = []
 
 
 class ForgottenSource(Written):
-    """How many memories, exchanges that were none, and short-term memories are forgotten with a source."""
+    """The numbers of forgotten memories, exchanges that were no memories, and short-term memories of a source."""
 
     user_id: str
     source: str
@@ -63,7 +63,7 @@ class ForgottenSource(Written):
 
 
 class RequestedSummary(Written):
-    """A request for a summary is in the log. The day's file has it when `run_id` is among its runs."""
+    """A summary request that is in the log. The day's file has the summary once `run_id` is among its runs."""
 
     run_id: UUID
     user_id: str
@@ -75,7 +75,7 @@ class RequestedSummary(Written):
 
 
 class Behind(Answer):
-    """What of a partition is not back yet at its worker: `done` of `of_all`, in `unit`."""
+    """A part of a partition that its worker is still restoring: `done` of `of_all`, in `unit`."""
 
     partition: int
     part: str
@@ -87,16 +87,16 @@ class Behind(Answer):
 
 
 class MayBePartial(Answer):
-    """With `partial=True`: whether something is not back yet that may belong here, and what."""
+    """With `partial=True`: whether data that may belong here is not restored yet, and which."""
 
     partial: bool | None = None
     behind: list[Behind] | None = None
 
 
 class Hit(Answer):
-    """A memory that answers a query, or what was just said (state `short_term`). `relevance` 0-1, `score` 0-100.
+    """A memory or a recent exchange (state `short_term`) that answers a query. `relevance` 0-1, `score` 0-100.
 
-    `source`: who wrote what it is made of: `user`, `tool:search`, `token:app`, …; older workers do not say it.
+    `source`: the authors of its content: `user`, `tool:search`, `token:app`, …; empty from older workers.
     """
 
     id: UUID
@@ -118,14 +118,14 @@ class Hit(Answer):
 
 
 class Found(MayBePartial):
-    """Hits, most relevant first; `better_elsewhere`: how many more relevant ones are in states not asked for."""
+    """Hits, most relevant first. `better_elsewhere` counts more relevant memories of states that are not searched."""
 
     results: list[Hit]
     better_elsewhere: dict[str, int]
 
 
 class SaidMessage(Answer):
-    """A message in its window."""
+    """A message in a window."""
 
     message_id: str
     role: str
@@ -136,7 +136,7 @@ class SaidMessage(Answer):
 
 
 class Exchange(Answer):
-    """What the user said, and what answered it."""
+    """A run of user messages, and the assistant messages that answer it."""
 
     messages: list[SaidMessage]
     started_at: datetime
@@ -183,7 +183,7 @@ class Context(Exchanges, MayBePartial):
 
 
 class StoredMemory(Answer):
-    """A memory as it stands. `score` is its importance (0-100) after decay."""
+    """A memory as it is now. `score` is its importance (0-100) after decay."""
 
     id: UUID
     memory: str
@@ -206,11 +206,11 @@ class StoredMemory(Answer):
 
 
 class OneMemory(StoredMemory, MayBePartial):
-    """A memory that was asked for by its id."""
+    """A memory that was requested by its id."""
 
 
 class Memories(MayBePartial):
-    """A page of memories, oldest first; `total` with these filters, `next` for `after`: None at the end."""
+    """A page of memories, oldest first. `total`: all that match; `next`: the next page's `after`, None at the end."""
 
     memories: list[StoredMemory]
     total: int
@@ -218,7 +218,7 @@ class Memories(MayBePartial):
 
 
 class PastEvent(Answer):
-    """What was done to a memory."""
+    """A change of a memory."""
 
     at: datetime
     event: str
@@ -226,7 +226,7 @@ class PastEvent(Answer):
 
 
 class History(Answer):
-    """What was done to a memory since it was made, oldest first."""
+    """All changes of a memory since its creation, oldest first."""
 
     id: UUID
     user_id: str
@@ -234,7 +234,7 @@ class History(Answer):
 
 
 class Link(Answer):
-    """Two memories that belong together; `direction` (out, in) as seen from the one that was asked about."""
+    """A link of two memories; `direction` (out, in) is seen from the requested memory."""
 
     source_id: UUID
     target_id: UUID
@@ -252,7 +252,7 @@ class Links(Answer):
 
 
 class RelatedMemory(Answer):
-    """A memory that is linked (`relation` explicit) or resembles (semantic). `similarity` is a cosine."""
+    """A linked (`relation` explicit) or similar (semantic) memory. `similarity` is a cosine."""
 
     id: UUID
     memory: str
@@ -265,7 +265,7 @@ class RelatedMemory(Answer):
 
 
 class Related(Answer):
-    """Linked memories by weight, then those that resemble."""
+    """Linked memories by weight, then similar ones."""
 
     id: UUID
     related: list[RelatedMemory]
@@ -279,7 +279,7 @@ class Day(Answer):
 
 
 class WaitingSummary(Answer):
-    """What could not be made yet."""
+    """A summary that could not be written yet."""
 
     date: date
     run_id: UUID
@@ -287,7 +287,7 @@ class WaitingSummary(Answer):
 
 
 class Summaries(Answer):
-    """A user's days with a summary, in order, and what is yet to be made."""
+    """A user's days with a summary, in order, and the summaries that are still to be written."""
 
     user_id: str
     days: list[Day]
@@ -304,7 +304,7 @@ class DaySummary(Answer):
 
 
 class Parts(Answer):
-    """Of a score, in thousandths; `value` is the rating, 0-10."""
+    """The parts of an exchange's score, in thousandths; `value` is the rating, 0-10."""
 
     reason: str
     fullness: int
@@ -315,14 +315,14 @@ class Parts(Answer):
 
 
 class WaitsFor(Answer):
-    """What has to come before an exchange is scored."""
+    """What must happen before an exchange is scored: more exchanges, or the session's end."""
 
     exchanges: int
     session_ends_at: datetime
 
 
 class Decision(Answer):
-    """What became of an exchange, `why`, and what would `change` it."""
+    """The decision on an exchange, `why` it was made, and what would `change` it."""
 
     message_ids: list[str]
     text: str
@@ -340,7 +340,7 @@ class Decision(Answer):
 
 
 class Decisions(Answer):
-    """What became of each exchange of a session, oldest first."""
+    """The decisions on the exchanges of a session, oldest first."""
 
     session_id: str
     user_id: str
@@ -353,7 +353,7 @@ class Decisions(Answer):
 
 
 class StateCount(Answer):
-    """How many memories, and percent of all."""
+    """A number of memories, and its percentage of all memories."""
 
     count: int
     percent: float
@@ -369,7 +369,7 @@ class DailyStates(Answer):
 
 
 class States(Answer):
-    """The memories of the worker that was asked, of all its users, by state."""
+    """Memories by state, over all users of the contacted worker."""
 
     at: datetime
     total: int
@@ -378,6 +378,6 @@ class States(Answer):
 
 
 class Reached(Answer):
-    """What was waited for can be read."""
+    """The awaited writes can be read."""
 
     applied: bool

@@ -1,4 +1,4 @@
-"""What each method asks: method, path, parameters and body, as values. Both clients send the same."""
+"""The HTTP request of each method, as a value: method, path, parameters and body. Both clients send the same ones."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ T = TypeVar("T", bound=Answer)
 
 Id: TypeAlias = uuid.UUID | str
 State: TypeAlias = Literal["active", "cold", "deprecated"]
-#: For how long a write waits for its effect: seconds up to 60, True for 5; False: not at all.
+#: How long a write waits for its effect: up to 60 seconds; True means 5 seconds, False means that it does not wait.
 Wait: TypeAlias = bool | float
-#: What is to be readable before a read is answered: answers to writes, or their tokens.
+#: The writes that a read waits for: answers to writes, or their tokens.
 AtLeast: TypeAlias = Written | str | Sequence[Written | str] | None
 
-#: What `wait=True` stands for, and what a read with `at_least` waits for at the most.
+#: The wait of `wait=True`, and the longest wait of a read with `at_least`, in seconds.
 WAIT_SECONDS = 5.0
 LONGEST_WAIT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. `waits`: for how many seconds the worker may hold it beside its work.
+    """One request. `waits`: for how many seconds the worker may hold it, in addition to its work.
 
-    `user_id` is whose it is, None where the token says that. `reads`: it can wait for what that user has written.
+    `user_id`: the user; None if the token identifies the user. `reads`: the request can wait for that user's writes.
     """
 
     method: str
@@ -76,13 +76,13 @@ def _write(
         return Call(method, path, answer, _given(params or {}), body, again, user_id=user_id)
     seconds = WAIT_SECONDS if wait is True else float(wait)
     if not 0 <= seconds <= LONGEST_WAIT:
-        raise ValueError(f"wait: {wait}: between 0 and {LONGEST_WAIT:g} seconds, True or False")
+        raise ValueError(f"wait: {wait}: must be between 0 and {LONGEST_WAIT:g} seconds, True or False")
     waited = {**(params or {}), "wait": "applied", "timeout": seconds}
     return Call(method, path, answer, _given(waited), body, again, waits=seconds, must_apply=True, user_id=user_id)
 
 
 def _user_of(params: Mapping[str, Any] | None, body: Any) -> str | None:
-    """Of the first message, where the body is several: they are one user's."""
+    """The user of a request. A list of messages belongs to one user, so the first message names it."""
     fields = body[0] if isinstance(body, list) else body or {}
     user_id: str | None = {**fields, **(params or {})}.get("user_id")
     return user_id
@@ -93,7 +93,7 @@ def add(
 ) -> Call[answers.AcceptedMessages]:
     given = [messages] if isinstance(messages, Mapping) else list(messages)
     if not given:
-        raise ValueError("messages: there is none")
+        raise ValueError("messages: must not be empty")
     records = [record_of(message, user_id, session_id) for message in given]
     return _write("POST", "/v1/messages", answers.AcceptedMessages, wait, body=records)
 
@@ -129,7 +129,7 @@ def explain(session_id: str, at_least: AtLeast, **fields: Any) -> Call[answers.D
 
 
 def end_session(session_id: str, user_id: str | None, timestamp: Moment | None, wait: Wait) -> Call[answers.Accepted]:
-    """Once more, it would end what was said meanwhile."""
+    """Resent only if nothing arrived: otherwise it could end a session that has continued."""
     body = {} if timestamp is None else {"timestamp": moment(timestamp)}
     path = f"{_session(session_id)}/end"
     return _write("POST", path, answers.Accepted, wait, params={"user_id": user_id}, body=body, again=Again.UNSENT)
@@ -158,7 +158,7 @@ def page(at_least: AtLeast, filters: Sequence[str], after: Id | None, **fields: 
 
 
 def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
-    """Once more, it would undo another's edit of meanwhile."""
+    """Resent only if nothing arrived: otherwise it could undo an edit that another client made in between."""
     if fields["text"] is None and fields["metadata"] is None:
         raise ValueError("give text or metadata")
     body = _given(fields)
@@ -166,19 +166,22 @@ def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
 
 
 def forget(memory_id: Id, user_id: str | None, wait: Wait) -> Call[answers.Accepted]:
-    """With an id of its own: sent again, it leaves an item that was put there meanwhile."""
+    """The request has its own event id: when it is resent, an item that was written in between stays."""
     params = {"user_id": user_id, "event_id": str(uuid.uuid4())}
     return _write("DELETE", _memory(memory_id), answers.Accepted, wait, params=params)
 
 
 def forget_user(user_id: str, wait: Wait) -> Call[answers.Accepted]:
-    """Once more, it would forget what was said meanwhile."""
+    """Resent only if nothing arrived: otherwise it could forget what was said in between."""
     params = {"user_id": user_id}
     return _write("DELETE", "/v1/memories", answers.Accepted, wait, params=params, again=Again.UNSENT)
 
 
 def forget_source(source: str, user_id: str | None, wait: Wait) -> Call[answers.ForgottenSource]:
-    """Without a source it would be everything of the user. Once more, there would be nothing of it."""
+    """An empty source is refused: the request would forget the whole user.
+
+    Resent only if nothing arrived: otherwise the answer could be that the source has nothing.
+    """
     if not source:
         raise ValueError("source: must not be empty")
     params = {"user_id": user_id, "source": source}
@@ -229,7 +232,7 @@ def summary(day: date, user_id: str | None, at_least: AtLeast) -> Call[answers.D
 
 
 def summarize(user_id: str | None, day: date | None, run_id: Id | None, wait: Wait) -> Call[answers.RequestedSummary]:
-    """With a `run_id` of its own it may be sent again; without a day, another one may be the newest by then."""
+    """With its own `run_id` it may be resent. Without a day it may not: another day may be the newest by then."""
     body = {"user_id": user_id, "date": day and day.isoformat(), "run_id": _id(run_id or uuid.uuid4(), "run_id")}
     again = Again.UNSENT if day is None else Again.WHENEVER
     return _write("POST", "/v1/summaries", answers.RequestedSummary, wait, body=_given(body), again=again)
@@ -244,29 +247,29 @@ def wait_for(at_least: AtLeast, seconds: float) -> Call[answers.Reached]:
     if not tokens:
         raise ValueError("at_least: give a token, or the answer to a write")
     if not 0 <= seconds <= LONGEST_WAIT:
-        raise ValueError(f"seconds: {seconds}: between 0 and {LONGEST_WAIT:g}")
+        raise ValueError(f"seconds: {seconds}: must be between 0 and {LONGEST_WAIT:g}")
     params = {"at_least": ",".join(tokens), "timeout": seconds}
     return Call("GET", "/v1/applied", answers.Reached, params, waits=seconds)
 
 
 def _tokens(at_least: AtLeast) -> list[str]:
-    """Of a write that wrote nothing there is none."""
+    """The tokens. A write that wrote nothing has none."""
     given = [at_least] if isinstance(at_least, Written | str) else at_least or ()
     return [token for one in given if (token := one.token if isinstance(one, Written) else one)]
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is None: the worker has its own defaults."""
+    """The fields that are not None: the worker has its own defaults."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _spelt(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """With `partial` as the worker takes it."""
+    """The fields, with `partial` as the API expects it."""
     return {**fields, "partial": "allow" if fields["partial"] else None}
 
 
 def _id(given: Id, name: str) -> str:
-    """A part of a path that is something else than an id would be another address."""
+    """The id as text. Raises `ValueError` if it is not a UUID: as a part of a path, it would be another address."""
     try:
         return str(given if isinstance(given, uuid.UUID) else uuid.UUID(given))
     except (ValueError, AttributeError, TypeError):
@@ -278,7 +281,7 @@ def _memory(memory_id: Id) -> str:
 
 
 def _session(session_id: str) -> str:
-    """Any text is an id. Dots go as escapes: alone they would be other addresses."""
+    """The session's path. Any text may be an id. Dots are escaped: a segment `.` or `..` would change the path."""
     if not session_id:
         raise ValueError("session_id: must not be empty")
     return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}"

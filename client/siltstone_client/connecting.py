@@ -1,4 +1,4 @@
-"""What both clients are made of: the address, the token, the time limits."""
+"""What both clients share: the address, the token, the time limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 
 def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
-    """For httpx. Raises `ValueError`; a token is in no message."""
+    """The options of httpx's client. Raises `ValueError`, whose message never contains the token."""
     base = httpx.URL(url)
     if base.scheme not in ("http", "https") or not base.host:
         raise ValueError(f"url: {url!r}: give it as http://host:port")
@@ -25,14 +25,14 @@ def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any
     if token is not None:
         if not _TOKEN.fullmatch(token):
             raise ValueError(
-                "token: it has characters that no token has; is there a space or a line break around it?"
+                "token: has characters that are not allowed in a token: remove spaces and line breaks around it"
             )
         headers["Authorization"] = f"Bearer {token}"
     return {"base_url": base, "headers": headers, "timeout": httpx.Timeout(timeout), "follow_redirects": False}
 
 
 def request_options(call: Call[Any], timeout: float, own: OwnWrites | None) -> dict[str, Any]:
-    """For one request: the worker may hold it for as long as it was asked to wait, as for `own` writes."""
+    """The options of one request. Its read timeout includes the worker's wait, also that for `own` writes."""
     own_headers = {} if own is None else own.headers(call)
     waits = max(call.waits, WAIT_SECONDS) if own_headers else call.waits
     options: dict[str, Any] = {"params": call.params, "timeout": httpx.Timeout(timeout, read=timeout + waits)}

@@ -3,7 +3,7 @@
 SiltstoneError
 ├── Unreachable            no worker answered: none listens, or it took too long
 ├── UnreadableAnswer       the server that answered is not Siltstone, or is much newer
-├── NotYetApplied          the write is in the log, but could not be read within the time that it waited
+├── NotYetApplied          the write is in the log, but its effect could not be read within `wait`
 └── Refused                the worker answered with an error: `status`, `detail`
     ├── InvalidRequest     400, 409, 413, 422: send something else
     ├── TokenRefused       401: give a token that is valid
@@ -28,9 +28,9 @@ class SiltstoneError(Exception):
 
 
 class Unreachable(SiltstoneError):
-    """No worker answered, after all attempts. Start it, or look at the address and the network.
+    """No worker answered any attempt. Start a worker, or check the address and the network.
 
-    `sent`: whether a request, or a part of it, may have arrived; where it is false, nothing was written.
+    `sent`: whether a request, or a part of it, may have arrived; if false, nothing was written.
     """
 
     def __init__(self, why: str, sent: bool) -> None:
@@ -39,24 +39,24 @@ class Unreachable(SiltstoneError):
 
 
 class UnreadableAnswer(SiltstoneError):
-    """The answer is not what Siltstone answers. Look whether the address is that of a worker's API."""
+    """The response is not Siltstone's. Check that the address is that of a worker's API."""
 
 
 class NotYetApplied(SiltstoneError):
-    """A write that waited is in the log, and its effect cannot be read yet.
+    """The write is in the log, but its effect could not be read within `wait`.
 
-    Do not write it again. `accepted` is its answer: give it to a read as `at_least`, which waits on.
+    Do not write it again. `accepted` is its answer: pass it to a read as `at_least`, which waits again.
     """
 
     def __init__(self, accepted: Written) -> None:
         self.accepted = accepted
         super().__init__(
-            "it is written, and cannot be read yet: write it no second time, and read with at_least=error.accepted"
+            "the write is in the log, but cannot be read yet: do not write again; read with at_least=error.accepted"
         )
 
 
 class Refused(SiltstoneError):
-    """The worker answered with an error. `status` is that of HTTP, `detail` what it says, in one line."""
+    """The worker answered with an error. `status`: the HTTP status; `detail`: the worker's message in one line."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status, self.detail = status, detail
@@ -64,23 +64,23 @@ class Refused(SiltstoneError):
 
 
 class InvalidRequest(Refused):
-    """The worker cannot take this: `detail` names the field."""
+    """The worker cannot accept the request: `detail` names the field."""
 
 
 class TokenRefused(Refused):
-    """There is no token, or it is unknown, expired or revoked. `siltstone token list` shows which there are."""
+    """There is no token, or it is unknown, expired or revoked. `siltstone token list` shows all tokens."""
 
 
 class ScopeMissing(Refused):
-    """The token is valid and may not do this: it needs another scope."""
+    """The token is valid, but lacks the scope for this request."""
 
 
 class NotFound(Refused):
-    """This user has no such memory, session or day. Another user's is not found either."""
+    """This user has no such memory, session or day. Those of other users are not found either."""
 
 
 class Unavailable(Refused):
-    """The worker is busy, or the user's partition comes back to it. `retry_after`: seconds; None: it does not say."""
+    """The worker is busy, or restores the user's partition. `retry_after`: seconds; None if it names no time."""
 
     def __init__(self, status: int, detail: str, retry_after: float | None) -> None:
         self.retry_after = retry_after
@@ -88,4 +88,4 @@ class Unavailable(Refused):
 
 
 class ServerError(Refused):
-    """The worker has a fault: a repeated request fails too, until an operator has repaired the worker."""
+    """The worker has a fault. A repeated request fails too, until an operator repairs the worker."""

@@ -25,7 +25,7 @@ from siltstone_client.messages import Message, Moment, as_json, check, moment, r
 log = logging.getLogger(__name__)
 
 TOPIC: Final = "siltstone.conversations"
-#: Set here and not by callers: with other values, a worker would have to produce the record again elsewhere.
+#: Callers may not set these: with other values, a worker would have to produce the record again, to its partition.
 _OURS: Final = (
     "bootstrap_servers",
     "partitioner",
@@ -34,17 +34,17 @@ _OURS: Final = (
     "acks",
     "enable_idempotence",
 )
-#: How to connect.
+#: Prefixes of the options that say how to connect.
 _CONNECTION: Final = ("client_id", "security_protocol", "ssl_context", "sasl_")
 _NOBODY: Final = (KafkaConnectionError, KafkaTimeoutError, OSError)
 
 
 class ProducerError(SiltstoneError):
-    """The broker did not take it. A message that has a `message_id` of its own may be sent again."""
+    """The broker did not accept the record. A message with its own `message_id` may be sent again."""
 
 
 class Produced(NamedTuple):
-    """Where a record lies; `message_id` is None of a session's end, and where it follows from what is said."""
+    """A record's place in the log. `message_id` is None for a session's end, and if the worker derives the id."""
 
     message_id: str | None
     topic: str
@@ -53,24 +53,24 @@ class Produced(NamedTuple):
 
 
 def key_of(user_id: str) -> bytes:
-    """The raw UTF-8 of the user's id: Kafka's own partitioner (murmur2) then chooses as Siltstone does."""
+    """The user's id in UTF-8: with this key, Kafka's own partitioner (murmur2) chooses the partition of Siltstone."""
     if not user_id:
         raise ValueError("user_id: must not be empty")
     return user_id.encode()
 
 
 class MessageProducer:
-    """Produces chat messages to the topic that workers read; each is acknowledged by all replicas in sync.
+    """Produces chat messages to the topic that workers read. All in-sync replicas acknowledge each message.
 
-    `options` are aiokafka's for a producer: `security_protocol`, `ssl_context`, `sasl_…`, `compression_type`,
-    `linger_ms`. `client_id` is sent as the header `producer` of each record too: workers show by it whose clock is
-    off. Raises `ProducerError`, also for a topic that does not exist, since a broker might create it with another
-    number of partitions than Siltstone's topics have.
+    `options` are those of aiokafka's producer: `security_protocol`, `ssl_context`, `sasl_…`, `compression_type`,
+    `linger_ms`. Each record also has the `client_id` as its header `producer`, by which workers report clock skew.
+    Raises `ProducerError`, also for a missing topic: a broker might create it with a number of partitions that is
+    not that of Siltstone's topics.
     """
 
     def __init__(self, bootstrap_servers: str, *, topic: str = TOPIC, **options: Any) -> None:
         if taken := sorted(options.keys() & set(_OURS)):
-            raise ValueError(f"{', '.join(taken)}: is set by MessageProducer, so that records are where workers look")
+            raise ValueError(f"{', '.join(taken)}: remove this option: MessageProducer sets it, as workers require")
         self._servers, self._topic, self._options = bootstrap_servers, topic, options
         name = options.get("client_id")
         self._headers = [("producer", str(name).encode())] if name else []
@@ -84,7 +84,7 @@ class MessageProducer:
         await self.stop()
 
     async def start(self) -> None:
-        """Connect. With idempotence, where the broker gives it: what is sent again is not written again."""
+        """Connect. If the broker allows idempotence, a record that aiokafka sends again is not written twice."""
         try:
             await self._look_for_topic()
             try:
@@ -98,7 +98,7 @@ class MessageProducer:
             raise ProducerError(f"{self._servers}: {type(exc).__name__}: does a broker listen there?") from exc
 
     async def stop(self) -> None:
-        """Send what is under way, and disconnect."""
+        """Send the pending records, and disconnect."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.stop()
@@ -106,8 +106,8 @@ class MessageProducer:
     async def send(self, message: Message, *, user_id: str, session_id: str) -> Produced:
         """Produce one message; it is acknowledged when this returns.
 
-        Fields as in `Memory.add`. Messages of a session are to be sent in their order, one after the other. Raises
-        `ValueError` for a message that no worker takes.
+        Fields as in `Memory.add`. Send the messages of a session in order, one after the other. Raises `ValueError`
+        for a message that every worker would refuse.
         """
         record = record_of(message, user_id, session_id)
         check(record)
@@ -115,7 +115,7 @@ class MessageProducer:
         return await self._send(user_id, record, None if identity is None else str(identity))
 
     async def end_session(self, *, user_id: str, session_id: str, timestamp: Moment | None = None) -> Produced:
-        """The session is over, now or at `timestamp`."""
+        """End the session, now or at `timestamp`."""
         at = moment(datetime.now(UTC) if timestamp is None else timestamp)
         record = {"type": "session_end", "user_id": user_id, "session_id": session_id, "timestamp": at}
         return await self._send(user_id, record, None)
@@ -128,11 +128,11 @@ class MessageProducer:
                 self._topic, as_json(record), key=key_of(user_id), headers=self._headers
             )
         except (KafkaError, OSError) as exc:
-            raise ProducerError(f"{self._topic}: the broker did not take a message: {type(exc).__name__}") from exc
+            raise ProducerError(f"{self._topic}: the broker did not accept a message: {type(exc).__name__}") from exc
         return Produced(message_id, written.topic, written.partition, written.offset)
 
     async def _look_for_topic(self) -> None:
-        """Asking for all topics makes none."""
+        """Raise `ProducerError` if the topic is missing. Listing all topics creates none, unlike asking for one."""
         connection = {name: value for name, value in self._options.items() if name.startswith(_CONNECTION)}
         admin = AIOKafkaAdminClient(bootstrap_servers=self._servers, **connection)
         try:
@@ -141,7 +141,7 @@ class MessageProducer:
         finally:
             await admin.close()
         if self._topic not in there:
-            raise ProducerError(f"{self._servers} has no topic {self._topic}: start a worker, which makes it")
+            raise ProducerError(f"{self._servers} has no topic {self._topic}: start a worker, which creates it")
 
     async def _started(self, **more: Any) -> Any:
         producer = aiokafka.AIOKafkaProducer(

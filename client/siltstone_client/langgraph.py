@@ -1,11 +1,11 @@
-"""Siltstone for LangGraph: a store with exact key–value semantics, and search by meaning.
+"""Siltstone for LangGraph: a store with exact key–value semantics, and semantic search.
 
     store = SiltstoneStore(Memory("http://127.0.0.1:8000"), user_id="my-app")
     graph = builder.compile(store=store)
 
-All of a store lies in one Siltstone user's memories, of kind `item`; `user_id` may also say whose each namespace is:
+The store's values are memories of kind `item` of one Siltstone user, or a function returns each namespace's user:
 
-    SiltstoneStore(memory, user_id=lambda namespace: namespace[1])  # ("memories", "ann", …) is Ann's
+    SiltstoneStore(memory, user_id=lambda namespace: namespace[1])  # ("memories", "ann", …) belongs to "ann"
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from siltstone_client.said import MOST_BYTES, MOST_QUERY_CHARS
 Namespace: TypeAlias = tuple[str, ...]
 
 _KEYS: Final = uuid.UUID("6a0ef2e4-6d0c-5a4e-8d36-0d1f7b1f5a52")
-#: What a search may look through and a page may have, as the API takes it.
+#: The API's limit for the results of a search, and for a page.
 MOST_FOUND: Final = 1000
 
 
 class SiltstoneStore(BaseStore):
-    """Puts replace, gets see what was put, by whomever: a write returns when it can be read.
+    """A put replaces the value, and returns when all readers can see it.
 
-    `index`: the paths of a value that a search finds it by, where `put` names none; the whole value by default. What
-    is put with `index=False` is found by its key. Values are JSON of at most 30 KiB. Times are those of the worker;
-    `created_at` is that of the newest put, as in `InMemoryStore`. Failures are `SiltstoneError`s.
+    `index`: the paths of a value that a search uses if `put` names none; by default the whole value. A value that was
+    put with `index=False` is found by its key. Values are JSON of at most 30 KiB. Times are the worker's;
+    `created_at` is the time of the newest put, as in `InMemoryStore`. Failures raise `SiltstoneError`.
     """
 
     supports_ttl = True
@@ -68,7 +68,7 @@ class SiltstoneStore(BaseStore):
         self._user_of: Callable[[Namespace], str] = user_id if callable(user_id) else lambda _: user_id
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Reads see what was there before; of several puts of a key the last one holds."""
+        """Run the operations. Reads see the values before the batch; of several puts of a key, the last one wins."""
         results: list[Result] = []
         puts: dict[tuple[Namespace, str], PutOp] = {}
         for op in ops:
@@ -88,7 +88,7 @@ class SiltstoneStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, on a thread."""
+        """As `batch`, on a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _get(self, op: GetOp) -> Item | None:
@@ -110,7 +110,7 @@ class SiltstoneStore(BaseStore):
         found: Sequence[StoredMemory | Hit]
         if op.query and op.query.strip():
             if last > MOST_FOUND:
-                raise ValueError(f"offset and limit: a search by a query ends after {MOST_FOUND}")
+                raise ValueError(f"offset and limit: must be at most {MOST_FOUND} together in a search with a query")
             found = self._ranked(op.query, user, filters, last)[op.offset :]
         else:
             found = [one for one, _ in zip(self._listed(user, filters), range(last), strict=False)][op.offset :]
@@ -131,11 +131,11 @@ class SiltstoneStore(BaseStore):
     def _refresh(self, key: uuid.UUID, user: str) -> None:
         try:
             self._memory.get(key, user_id=user)
-        except NotFound:  # it went meanwhile
+        except NotFound:  # removed since the search
             return
 
     def _listed(self, user: str, filters: Sequence[str]) -> Iterator[StoredMemory]:
-        """Oldest first, page by page."""
+        """The matching memories, oldest first, page by page."""
         after: uuid.UUID | None = None
         while True:
             page = self._memory.list(user_id=user, filters=filters, limit=MOST_FOUND, after=after)
@@ -154,7 +154,7 @@ class SiltstoneStore(BaseStore):
         return cut[op.offset : op.offset + op.limit]
 
     def _write(self, puts: Sequence[PutOp]) -> None:
-        """One user's writes are read in their order, so the last one of each is waited for."""
+        """Write, and wait for the last write of each user: a user's writes become readable in order."""
         last: dict[str, Written] = {}
         for op in puts:
             user, key = self._user_of(op.namespace), _id(op.namespace, op.key)
@@ -173,7 +173,7 @@ class SiltstoneStore(BaseStore):
             self._memory.wait_for(written, seconds=LONGEST_WAIT)
 
     def _text(self, op: PutOp) -> str:
-        """What a search finds it by; its key where that is nothing."""
+        """The text that a search uses; the key if the paths have no text."""
         paths = self._index if op.index is None else op.index or ()
         texts = [text for path in paths for text in get_text_at_path(op.value, path)]
         text = "\n".join(texts).strip() or op.key or "-"
@@ -185,7 +185,7 @@ def _id(namespace: Namespace, key: str) -> uuid.UUID:
 
 
 def _escaped(namespace: Namespace) -> str:
-    """Every label with a slash behind it, its own ones escaped: what begins with a prefix lies under it."""
+    """Every label with a slash behind it, and its own slashes escaped: a text prefix selects a subtree."""
     return "".join(f"{quote(label, safe='')}/" for label in namespace)
 
 
@@ -198,7 +198,7 @@ def _under(prefix: Namespace) -> list[str]:
 
 
 def _fixed(path: Namespace) -> Namespace:
-    """Up to the first wildcard."""
+    """The path up to the first wildcard."""
     return path[: path.index("*")] if "*" in path else path
 
 

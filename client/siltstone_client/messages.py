@@ -9,19 +9,19 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 #: `role` (user, assistant, system, tool; developer is system, function is tool) and `content` (a text, or parts, of
-#: which those with `text` are said; None beside calls of tools says nothing, and is not kept); also `message_id`,
-#: `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Other fields are kept.
+#: which those with `text` count; None beside tool calls has no text, and is not stored); optionally `message_id`,
+#: `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Other fields are stored.
 Message: TypeAlias = Mapping[str, Any]
 ROLES: Final = ("user", "assistant", "system", "tool", "developer", "function")
 MAX_CONTENT_BYTES: Final = 32 * 1024
-#: ISO 8601 or epoch milliseconds as text or number, or a datetime; UTC where it names no zone.
+#: ISO 8601 or epoch milliseconds as text or number, or a datetime; UTC if it has no zone.
 Moment: TypeAlias = datetime | str | int
 
 
 def record_of(message: Message, user_id: str | None, session_id: str) -> dict[str, Any]:
     """The message with its user and session, and with a new id if it has neither an id nor a time.
 
-    With an id, a message that is sent twice is taken once. For a message with a time, the worker derives the id from
+    With an id, a message that is sent twice is stored once. For a message with a time, the worker derives the id from
     session, role, time and content.
 
     User and session come from the arguments, because the message may come from elsewhere. Raises `ValueError` if the
@@ -30,7 +30,7 @@ def record_of(message: Message, user_id: str | None, session_id: str) -> dict[st
     for names, given in ((("user_id", "userId"), user_id), (("session_id", "run_id"), session_id)):
         for name in names:
             if message.get(name, given) != given:
-                raise ValueError(f"{name}: a message names another than the call")
+                raise ValueError(f"{name}: a message names another value than the call")
     record: dict[str, Any] = {**message, "session_id": session_id}
     if user_id is not None:
         record["user_id"] = user_id
@@ -42,12 +42,12 @@ def record_of(message: Message, user_id: str | None, session_id: str) -> dict[st
 
 
 def moment(given: Moment) -> str | int:
-    """As it goes into JSON."""
+    """The moment as a value of JSON."""
     return given.isoformat() if isinstance(given, datetime) else given
 
 
 def as_json(value: Any) -> bytes:
-    """With U+FFFD for halves of surrogate pairs, which UTF-8 has no form for. Raises `ValueError` for NaN."""
+    """JSON in UTF-8. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD. Raises `ValueError` for NaN."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return text.encode()
@@ -56,7 +56,7 @@ def as_json(value: Any) -> bytes:
 
 
 def check(record: Mapping[str, Any]) -> None:
-    """Raises `ValueError` for a message that no worker takes: a producer gets no answer from the worker."""
+    """Raises `ValueError` for a message that every worker would refuse: a producer gets no answer from workers."""
     role, content = record.get("role"), record.get("content")
     if role not in ROLES:
         raise ValueError(f"role: must be one of {', '.join(ROLES)}")

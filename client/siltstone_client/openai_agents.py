@@ -23,17 +23,18 @@ _ROLES = ("user", "assistant")
 
 
 class SiltstoneSession:
-    """The framework's own session, whose log stays exact, and a copy in Siltstone of what is said.
+    """A session of the framework, whose log stays exact, with a copy of the conversation in Siltstone.
 
-    `inner` is any session. Texts of users and assistants are copied; tools' and what was recalled are not. While no
-    worker answers, the agent goes on, and the copy follows. `touch=False` has recalling count as no access.
+    `inner` is any session. Texts of users and assistants are copied; those of tools and recalled memories are not.
+    While no worker answers, the agent goes on, and the copy follows. With `touch=False`, recalling counts as no
+    access.
     """
 
     def __init__(self, inner: Session, memory: Memory, *, user_id: str, top_k: int = 5, touch: bool = True) -> None:
         self._inner, self._memory = inner, memory
         self._user_id, self._top_k, self._touch = user_id, top_k, touch
         self._talk = Talk(memory, user_id, inner.session_id)
-        #: What was taken back: a run that is tried again adds the same once more, and it was said once.
+        #: Popped items. A run that is tried again adds them again, but they are in Siltstone already.
         self._popped: Counter[str] = Counter()
 
     @property
@@ -54,33 +55,33 @@ class SiltstoneSession:
         self._inner.session_settings = settings
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The framework's log."""
+        """The items of the framework's log."""
         return await self._inner.get_items(limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Into the framework's log, and what is said into Siltstone; what was recalled goes into neither."""
+        """Add items to the framework's log, and their texts to Siltstone. Recalled memories go into neither."""
         own = [item for item in items if not _is_recalled(item)]
         await self._inner.add_items(own)
         await self._talk.say(self._new(own))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Out of the framework's log. What was said stays said."""
+        """Remove the newest item from the framework's log. Its text stays in Siltstone."""
         item = await self._inner.pop_item()
         if item is not None:
             self._popped[_key(item)] += 1
         return item
 
     async def clear_session(self) -> None:
-        """The framework's log; `Memory.forget_user` and `forget` are for what is remembered."""
+        """Clear the framework's log. Memories stay: `Memory.forget` and `forget_user` remove these."""
         self._popped.clear()
         await self._inner.clear_session()
 
     async def recall(
         self, history: list[TResponseInputItem], new: list[TResponseInputItem]
     ) -> list[TResponseInputItem]:
-        """For `RunConfig(session_input_callback=…)`: what is remembered of the new input, before the history.
+        """For `RunConfig(session_input_callback=…)`: puts memories that match the new input before the history.
 
-        Without it, where no worker answers.
+        If no worker answers, it adds none.
         """
         query = said(_text(item) for item in new if _role(item) == "user")
         text = await recalled(
@@ -106,7 +107,7 @@ def _role(item: Any) -> str:
 
 
 def _text(item: Any) -> str:
-    """Of a message: a text, or parts of which some are. Other items say nothing."""
+    """The text of a message, or of its parts; empty for other items."""
     content = item.get("content")
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""Which own writes a read has to see: the newest of each user and topic."""
+"""The own writes that a read must see: the newest one of each user and topic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from siltstone_client.answers import Accepted, AcceptedMessages, Written
 from siltstone_client.calls import Call
 
 HEADER: Final = "Siltstone-At-Least"
-#: Of so many users, those who wrote last: who wrote long ago can be read without.
+#: The writes of this many users are known, the most recent writers. Older writes can be read without a token.
 MOST_USERS: Final = 10_000
 
 
 class OwnWrites:
     """The tokens of a client's writes, by user. Threads may share it.
 
-    A later write of one user lies further on in the same partition of its topic, so the newest stands for all.
+    A user's later write has a higher offset in the same partition of its topic, so the newest one covers the others.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class OwnWrites:
         self._newest: OrderedDict[str | None, dict[str, Accepted]] = OrderedDict()
 
     def note(self, call: Call[Any], answer: Written) -> None:
-        """What a write of the call was answered with. A write that wrote nothing has no place."""
+        """Note the answer to a write. A write that wrote nothing has no place in the log."""
         places = [place for place in _places(answer) if place.token]
         with self._lock:
             newest = self._newest.setdefault(call.user_id, {})
@@ -39,7 +39,7 @@ class OwnWrites:
                 self._newest.popitem(last=False)
 
     def headers(self, call: Call[Any]) -> Mapping[str, str]:
-        """With what a read is to be sent; nothing for a write, and for who has not written."""
+        """The headers of a read; none for a write, or for a user without writes."""
         if not call.reads:
             return {}
         with self._lock:
@@ -49,7 +49,7 @@ class OwnWrites:
 
 
 def _places(answer: Written) -> Iterable[Accepted]:
-    """None of a summary that was asked for: it may take a minute, and no read is to wait for that."""
+    """The places that reads wait for. A requested summary has none: it may take a minute, too long for a read."""
     match answer:
         case AcceptedMessages():
             return answer.accepted

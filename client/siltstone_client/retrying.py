@@ -1,8 +1,7 @@
-"""Which calls are sent again, after which pause, and when it is enough.
+"""Which calls are sent again, after which pause, and how often.
 
-A write is sent again only where twice is the same as once: it carries an id of its own, which the client has made
-before the first attempt, or it sets something to what it is to be. Other writes are sent again where the first
-attempt did not even find a connection.
+A write is sent again only if it has the same effect twice as once: the client gave it an id before the first attempt,
+or it sets a value. Other writes are sent again only if the attempt got no connection.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from siltstone_client.errors import Unavailable, Unreachable
 class Again(Enum):
     """When a call may be sent again."""
 
-    WHENEVER = "it reads, or carries an id of its own, or sets something to what it is to be"
+    WHENEVER = "it reads, has its own id, or sets a value"
     UNSENT = "nothing of it has arrived"
 
 
@@ -29,8 +28,8 @@ class Again(Enum):
 class Retries:
     """How often and how long a call is tried.
 
-    At the most `attempts`, and none that would begin later than `seconds` after the first. Pauses are random, up to
-    `first` seconds, then up to twice that, and so on to `longest`; never shorter than what the worker asks for.
+    At most `attempts` times, and never later than `seconds` after the first attempt. Pauses are random, up to `first`
+    seconds, then up to twice that, and so on to `longest`; never shorter than the worker's `Retry-After`.
     """
 
     attempts: int = 4
@@ -40,10 +39,10 @@ class Retries:
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or min(self.seconds, self.first, self.longest) < 0:
-            raise ValueError("retries: attempts is at least 1, and seconds, first and longest are not negative")
+            raise ValueError("retries: attempts must be at least 1; seconds, first and longest must not be negative")
 
     def options(self, again: Again) -> dict[str, Any]:
-        """For tenacity."""
+        """The options of tenacity's `Retrying`."""
         return {
             "stop": stop_any(stop_after_attempt(self.attempts), stop_before_delay(self.seconds)),
             "wait": _Pause(self),
@@ -53,7 +52,7 @@ class Retries:
 
 
 class _Pause(wait_base):
-    """Random and growing, so that clients of a worker that was away do not all come back at once."""
+    """Random and growing pauses: the clients of a worker that was away must not all return at once."""
 
     def __init__(self, retries: Retries) -> None:
         self._backing_off = wait_random_exponential(multiplier=retries.first, max=retries.longest)

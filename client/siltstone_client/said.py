@@ -1,6 +1,6 @@
-"""What adapters take from a framework's messages, and what they put before a model.
+"""The texts that adapters read from a framework's messages, and the memories that they put before a model.
 
-What was put there is marked, and never taken in again: a memory that is repeated is no news.
+These memories are marked and never stored again: a repeated memory says nothing new.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from siltstone_client.answers import Hit
 from siltstone_client.memory import Memory
 
 Message = TypeVar("Message", bound=Mapping[str, Any])
-#: Of a message, as the API takes it, and of a question.
+#: The API's limits for a message and for a query.
 MOST_BYTES: Final = 32 * 1024
 MOST_QUERY_CHARS: Final = 8 * 1024
-#: Messages that one call takes.
+#: The API's limit for the messages of a request.
 MOST_MESSAGES: Final = 1000
-#: What a request takes, with room for how it is written.
+#: Below the API's limit for a request, because the JSON that is sent may be longer than the one measured here.
 PORTION_BYTES: Final = 4 << 20
 _OPEN: Final = "<siltstone-memory>"
 _CLOSE: Final = "</siltstone-memory>"
@@ -30,7 +30,7 @@ _INJECTED: Final = re.compile(rf"{_OPEN}.*?(?:{_CLOSE}|\Z)", re.DOTALL)
 
 
 def said(texts: Iterable[str | None]) -> str:
-    """The text of a message's parts, without what was injected; what is too long is cut. Empty: nothing was said."""
+    """The text of a message's parts without injected memories, cut to the API's limit; empty if there is no text."""
     text = _INJECTED.sub("", "\n".join(one for one in texts if one)).strip()
     if len(text) > MOST_BYTES // 4:
         text = text.encode()[:MOST_BYTES].decode(errors="ignore")
@@ -38,7 +38,7 @@ def said(texts: Iterable[str | None]) -> str:
 
 
 def portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """As many as a request takes, in their order: a worker refuses a body of more than 8 MiB, for ever."""
+    """Split messages into requests, in order: a worker always refuses a body of more than 8 MiB."""
     portion, size = list[Message](), 0
     for message in messages:
         bytes_ = len(json.dumps(message, default=str, ensure_ascii=False).encode(errors="replace"))
@@ -52,20 +52,20 @@ def portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def injected(hits: Iterable[Hit]) -> str | None:
-    """One marked text of memories, for a model; None where there are none. No memory can end the mark."""
+    """The memories as one marked text for a model; None if there are none. No memory can end the mark."""
     lines = [f"- {hit.memory.replace(_OPEN, '').replace(_CLOSE, '')}" for hit in hits]
     return "\n".join((_OPEN, _INTRODUCTION, *lines, _CLOSE)) if lines else None
 
 
 def is_injected(text: str) -> bool:
-    """Whether it is what `injected` made, and nothing else."""
+    """Whether the text is a result of `injected`, and nothing else."""
     return _OPEN in text and not _INJECTED.sub("", text).strip()
 
 
 def found(
     memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None = None
 ) -> list[Hit]:
-    """What answers, without what was just said in the session `beside`: that is before the model anyway."""
+    """The hits of a query, without recent exchanges of the session `beside`: the model sees these anyway."""
     asked = query.strip()[:MOST_QUERY_CHARS]
     if not asked:
         return []

@@ -19,15 +19,15 @@ from siltstone_client.answers import Accepted, AcceptedMessages
 from siltstone_client.memory import Memory
 from siltstone_client.said import found, portions, said
 
-#: Where neither the manager nor the store says how many.
+#: The number of results if neither the manager nor the store sets one.
 DEFAULT_RESULTS = 5
 
 
 class SiltstoneStore(MemoryStore):
-    """One user's memory. `extraction=True` has the manager hand over what is said, and Siltstone decide what stays.
+    """One user's memory. With `extraction=True` the manager passes messages on, and Siltstone decides what to keep.
 
-    A message that the manager hands over again, after a failure, is taken once. `touch=False` has being found count
-    as no access. Failures are `SiltstoneError`s: the manager goes on without, and tries again.
+    A message that the manager passes on again, after a failure, is stored once. With `touch=False`, searches count as
+    no access. Failures raise `SiltstoneError`: the manager goes on without memory, and tries again.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class SiltstoneStore(MemoryStore):
         self._run = uuid.uuid4().hex
 
     async def initialize(self) -> None:
-        """An agent begins: it numbers its messages from 0 again."""
+        """An agent starts: it numbers its messages from 0 again."""
         self._run = uuid.uuid4().hex
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
-        """What answers, most relevant first; `metadata` has its id, relevance, state and when it was."""
+        """The hits, most relevant first; `metadata` has each one's id, relevance, state and creation time."""
         asked = (options or {}).get("max_search_results")
         most = next(one for one in (asked, self.max_search_results, DEFAULT_RESULTS) if one is not None)
         if most < 1:
@@ -76,7 +76,7 @@ class SiltstoneStore(MemoryStore):
         ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Accepted | None:
-        """Remember a text. One that says what is remembered already is merged with it."""
+        """Remember a text. If a memory already says the same, the text is merged into it."""
         text = said([content])
         if not text:
             return None
@@ -87,7 +87,7 @@ class SiltstoneStore(MemoryStore):
     async def add_messages(
         self, messages: list[Message], context: AddMessagesContext | None = None
     ) -> list[AcceptedMessages]:
-        """Say what users and assistants said, in the session."""
+        """Add the texts of users and assistants to the session."""
         given = context.sequence_numbers if context is not None else None
         numbers: Sequence[int | None] = given or [None] * len(messages)
         records = [
@@ -101,7 +101,7 @@ class SiltstoneStore(MemoryStore):
         ]
 
     def _id(self, number: int | None, role: str, text: str) -> dict[str, str]:
-        """A `message_id` that is the same when the message is handed over again.
+        """A `message_id` that is the same when the message is passed on again.
 
         Empty without a number: a repeated message could not be recognised.
         """
@@ -112,6 +112,6 @@ class SiltstoneStore(MemoryStore):
 
 
 def _text(block: Mapping[str, Any]) -> str | None:
-    """Of a block of content; those of tools and of reasoning say nothing."""
+    """The text of a content block; None for blocks of tools and of reasoning."""
     text = block.get("text")
     return text if isinstance(text, str) else None

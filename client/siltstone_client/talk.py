@@ -1,6 +1,6 @@
-"""A session's messages on their way into Siltstone, for adapters whose framework goes on without it.
+"""Sends a session's messages to Siltstone, for adapters whose framework goes on while no worker answers.
 
-An agent answers while memory is away: what could not be said is kept, and said with what comes next.
+Messages that could not be sent are kept, and sent with the next ones.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from siltstone_client.said import MOST_MESSAGES, found, injected, portions
 
 log = logging.getLogger(__name__)
 
-#: Of a session while no worker answers; older ones are dropped.
+#: The limit for a session's unsent messages while no worker answers; the oldest are dropped.
 MOST_WAITING: Final = MOST_MESSAGES
 
 
 class Talk:
-    """Says messages of one session, in their order. Each has its id from the start: sent twice, it is there once."""
+    """Sends the messages of one session in order. Each has an id before it is sent: sent twice, it is stored once."""
 
     def __init__(self, memory: Memory, user_id: str, session_id: str) -> None:
         self._memory, self._user_id, self._session_id = memory, user_id, session_id
@@ -32,7 +32,7 @@ class Talk:
         self._one_at_a_time = asyncio.Lock()
 
     async def say(self, messages: Iterable[tuple[str, str]]) -> None:
-        """Role and text of each. What fails is a warning, never an error."""
+        """Send messages, each a role and a text. A failure is logged as a warning, never raised."""
         now = datetime.now(UTC)
         self._waiting += [
             {"role": role, "content": text, "message_id": uuid.uuid4().hex, "timestamp": now}
@@ -43,7 +43,7 @@ class Talk:
                 try:
                     await self._said(going)
                 except SiltstoneError as exc:
-                    log.warning("%d messages are said later: %s: %s", len(self._waiting), type(exc).__name__, exc)
+                    log.warning("%d messages wait to be sent: %s: %s", len(self._waiting), type(exc).__name__, exc)
                     return
                 sent = {one["message_id"] for one in going}
                 self._waiting = deque(
@@ -51,9 +51,9 @@ class Talk:
                 )
 
     async def _said(self, messages: Sequence[dict[str, Any]]) -> None:
-        """Raises `SiltstoneError` where they are to be said later.
+        """Send messages. Raises `SiltstoneError` if they must be sent later.
 
-        Where the worker will take them never, each is said for itself, and those that it does not take are dropped.
+        If the worker refuses them for good, each is sent alone, and the refused ones are dropped.
         """
         try:
             answer = await asyncio.to_thread(
@@ -61,22 +61,22 @@ class Talk:
             )
         except InvalidRequest as exc:
             if len(messages) == 1:
-                log.warning("a message is not said, and is dropped: %s: %s", type(exc).__name__, exc)
+                log.warning("the worker refused a message, which is dropped: %s: %s", type(exc).__name__, exc)
                 return
             for message in messages:
                 await self._said([message])
         else:
             for one in answer.not_taken:
-                log.warning("a message is not said, and is dropped: %s", one.detail)
+                log.warning("the worker refused a message, which is dropped: %s", one.detail)
 
 
 async def recalled(
     memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None
 ) -> str | None:
-    """What is remembered of the query, marked, for a model; None where that is nothing, or no worker answers."""
+    """The memories that match the query, as marked text for a model; None if there are none, or no worker answers."""
     try:
         hits = await asyncio.to_thread(found, memory, query, user_id=user_id, top_k=top_k, touch=touch, beside=beside)
     except SiltstoneError as exc:
-        log.warning("nothing is recalled: %s: %s", type(exc).__name__, exc)
+        log.warning("no memories are recalled: %s: %s", type(exc).__name__, exc)
         return None
     return injected(hits)

@@ -1,4 +1,4 @@
-"""Which client this is."""
+"""The client's version."""
 
 from __future__ import annotations
 

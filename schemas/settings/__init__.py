@@ -89,7 +89,7 @@ class Settings(BaseSettings):
     data_dir: Path = Path("siltstone-data")
     memory_limit: Annotated[ByteSize, Field(ge=1 << 29)] | None = Field(
         default=None,
-        description="what a worker's databases and caches may take together, as 4GiB; half of the memory where unset",
+        description="limit for a worker's databases and caches together, such as 4GiB; unset: half of the memory",
     )
     kafka: KafkaSettings = KafkaSettings()
     memory: MemorySettings = MemorySettings()
@@ -113,8 +113,8 @@ class Settings(BaseSettings):
         kept = kafka.long_term_retention_ms if isinstance(kafka, KafkaSettings) else -1
         if checkpoints.log_ms is not None and 0 <= kept < checkpoints.log_ms:
             raise ValueError(
-                f"kafka.long_term_retention_ms is {kept}, and the log must reach back {checkpoints.log_ms} ms: "
-                "checkpoints.keep times checkpoints.seconds, and a day; -1 is for ever"
+                f"kafka.long_term_retention_ms is {kept}, but the log must reach back {checkpoints.log_ms} ms "
+                "(checkpoints.keep times checkpoints.seconds, plus a day); -1 keeps it for ever"
             )
         return checkpoints
 
@@ -183,8 +183,8 @@ class Settings(BaseSettings):
         if embedding.base_url and not own:
             raise SettingsError(
                 [
-                    "embedding.api_key: is empty beside embedding.base_url: set it (any text, for a service that "
-                    "needs none), or remove the URL"
+                    "embedding.api_key: is empty, but embedding.base_url is set: set the key (any text if the "
+                    "service needs none), or remove the URL"
                 ]
             )
         service = embedding if own else self.llm

@@ -13,10 +13,10 @@ from schemas.settings.section import Section
 class AccessSettings(Section):
     """Without tokens, every process on the machine may ask for everything, and the API binds to loopback only."""
 
-    tokens: bool = Field(default=False, description="every request names a token (`siltstone token add`)")
+    tokens: bool = Field(default=False, description="every request needs a token (`siltstone token add`)")
     open_probes: bool = Field(
         default=True,
-        description="`/healthz`, `/readyz` and `/metrics` answer without a token; false: with any valid one",
+        description="`/healthz`, `/readyz` and `/metrics` answer without a token; false: only with a valid token",
     )
     oidc: OidcSettings = OidcSettings()
 
@@ -24,7 +24,7 @@ class AccessSettings(Section):
     def _asked_for(self) -> Self:
         """Otherwise a provider would be configured, but no request would need its tokens."""
         if self.oidc.issuer and not self.tokens:
-            raise ValueError("oidc.issuer: takes access.tokens to be true: without it no request needs a token")
+            raise ValueError("oidc.issuer: set access.tokens to true as well; otherwise no request needs a token")
         return self
 
 
@@ -33,6 +33,6 @@ def address_fault(host: str, access: AccessSettings) -> str:
     if host in LOOPBACK or access.tokens:
         return ""
     return (
-        f"{host} is not loopback (127.0.0.1, ::1, localhost), and no tokens are asked for: "
+        f"{host} is not loopback (127.0.0.1, ::1, localhost), but requests need no token: "
         "set access.tokens to true and make a token with `siltstone token add`"
     )

@@ -32,7 +32,7 @@ ModelName = Annotated[str, BeforeValidator(_name)]
 class DefaultsSettings(Section):
     """Defaults for every agent without a setting of its own."""
 
-    model: ModelName = Field(default="", description="the main conversation's model")
+    model: ModelName = Field(default="", description="model of the main conversation")
 
 
 #: Language of a summary's titles.
@@ -42,14 +42,18 @@ SummaryLanguage = Literal["auto", "zh", "en", "ja", "ko"]
 class SummarySettings(Section):
     """Daily summaries, as they are configured. `Settings.summaries` resolves them."""
 
-    enabled: bool = Field(default=True, description="make them by themselves; a request is answered in any case")
-    interval: Any = Field(default=10, description="user messages of a session, 0-100; 0: never by count")
+    enabled: bool = Field(default=True, description="make summaries automatically; requests are answered in any case")
+    interval: Any = Field(
+        default=10, description="user messages of a session between summaries, 0-100; 0: never by count"
+    )
     model: ModelName = ""
-    max_tokens: Annotated[int, Field(ge=500, le=1_000_000, description="of the answer, at most")] = 4_000
-    language: SummaryLanguage = Field(default="auto", description="auto: most of the conversation's")
+    max_tokens: Annotated[int, Field(ge=500, le=1_000_000, description="token limit of the answer")] = 4_000
+    language: SummaryLanguage = Field(default="auto", description="auto: the main language of the conversation")
     promote: bool = Field(default=False, description="remember the preferences and decisions of each summary")
-    fallback_dir: Path | None = Field(default=None, description="second place; null: below ~/.siltstone/memory")
-    timezone: Annotated[str, AfterValidator(_known_zone)] = Field(default="UTC", description="whose days they are")
+    fallback_dir: Path | None = Field(
+        default=None, description="second place for files of summaries; null: below ~/.siltstone/memory"
+    )
+    timezone: Annotated[str, AfterValidator(_known_zone)] = Field(default="UTC", description="time zone of the days")
     request_phrases: tuple[str, ...] = SUMMARY_PHRASES
     concurrency: Annotated[int, Field(ge=1, le=256)] = 2
     timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0

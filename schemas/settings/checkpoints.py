@@ -18,21 +18,23 @@ STORE_AWAY = timedelta(days=1)
 class CheckpointsSettings(Section):
     """Off without a `url`: then a partition's state is only on the worker's disk and in the log."""
 
-    url: str = Field(default="", description="where they lie: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///…`")
-    seconds: Annotated[float, Field(ge=1)] = Field(
-        default=300.0, description="how often one is made of each partition in which something changed"
+    url: str = Field(
+        default="", description="URL of the store: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///…`"
     )
-    keep: Annotated[int, Field(ge=1, le=1_000)] = Field(default=3, description="generations of each partition")
+    seconds: Annotated[float, Field(ge=1)] = Field(
+        default=300.0, description="interval between checkpoints of a partition in which something changed"
+    )
+    keep: Annotated[int, Field(ge=1, le=1_000)] = Field(default=3, description="generations kept of each partition")
     warm: Annotated[int, Field(ge=0, le=8)] = Field(
-        default=0, description="so many other workers have a copy of each partition on their disks"
+        default=0, description="number of other workers that keep a copy of each partition on their disks"
     )
     erase_within: Annotated[timedelta, Field(ge=timedelta(minutes=10))] = Field(
         default=timedelta(days=7),
-        description="after so long no generation has a byte of what was forgotten; seconds, or as `P7D`",
+        description="time after which no generation has a byte of forgotten data; in seconds, or as `P7D`",
     )
     accept_loss: bool = Field(
         default=False,
-        description="take the nearest state though `long-term` has no longer what comes after it: that is lost then",
+        description="restore the nearest state even if `long-term` no longer has later records, which are then lost",
     )
 
     @property
@@ -56,7 +58,9 @@ class CheckpointsSettings(Section):
     def _known_store(cls, url: str) -> str:
         scheme, separator, rest = url.partition("://")
         if url and (scheme not in SCHEMES or not separator or not rest.strip("/")):
-            raise ValueError("is no s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder")
+            raise ValueError(
+                "must be s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder"
+            )
         if scheme == "file" and not rest.startswith("/"):
-            raise ValueError("file:// needs an absolute path, as file:///var/lib/siltstone/checkpoints")
+            raise ValueError("file:// needs an absolute path, such as file:///var/lib/siltstone/checkpoints")
         return url.rstrip("/")

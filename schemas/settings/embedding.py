@@ -26,7 +26,7 @@ class EmbeddingSettings(Section):
     api_key: ApiKey = SecretStr("")
     base_url: BaseUrl = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0
-    dimensions: Annotated[int, Field(ge=1, le=65_536, description="asked of the service where set")] | None = None
+    dimensions: Annotated[int, Field(ge=1, le=65_536, description="requested from the service if set")] | None = None
 
     @field_validator("model")
     @classmethod

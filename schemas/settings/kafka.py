@@ -18,11 +18,11 @@ class KafkaSettings(Section):
     group_id: str = "siltstone"
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
     replication: Annotated[int, Field(ge=-1, le=9)] = Field(
-        default=-1, description="copies of the topics that are created; -1: the cluster's default"
+        default=-1, description="replicas of each topic that is created; -1: the cluster's default"
     )
     long_term_retention_ms: Annotated[int, Field(ge=-1)] = Field(
         default=-1,
-        description="for how long the topic `long-term`, of which shards are rebuilt, must be kept; -1: for ever",
+        description="least retention of the topic `long-term`, from which shards are rebuilt; -1: for ever",
     )
     create_topics: bool = Field(default=True, description="create missing topics at start")
     session_timeout_seconds: Annotated[float, Field(gt=0)] = 6.0
@@ -31,21 +31,20 @@ class KafkaSettings(Section):
     commit_seconds: Annotated[float, Field(gt=0)] = 1.0
     stall_seconds: Annotated[float, Field(gt=0)] = Field(
         default=30.0,
-        description="a worker that could commit nothing of what it has processed for so long is not ready",
+        description="a worker is not ready if it has processed records but could commit none for this time",
     )
     isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
         default="read_committed",
-        description="read_committed: nothing of a transaction that is open or was aborted",
+        description="read_committed: no records of open or aborted transactions are read",
     )
     instance_id: str = Field(
         default="",
-        description="a name of this worker's own, which it keeps over a restart: within `session_timeout_seconds` "
-        "no other worker takes over its partitions",
+        description="this worker's own name, the same after a restart: if it is back within "
+        "`session_timeout_seconds`, no other worker takes over its partitions",
     )
     idempotence: Literal["auto", "always", "never"] = Field(
         default="auto",
-        description="whether `ingest` and `replay` have the broker drop what it is sent a second time; auto: where "
-        "it can",
+        description="whether the broker drops records that `ingest` and `replay` send a second time; auto: if it can",
     )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
@@ -59,7 +58,7 @@ class KafkaSettings(Section):
     @classmethod
     def _copies(cls, replication: int) -> int:
         if not replication:
-            raise ValueError("no copy is none; -1 is the cluster's default")
+            raise ValueError("a topic needs at least one replica; -1 is the cluster's default")
         return replication
 
     @model_validator(mode="after")

@@ -21,13 +21,19 @@ class WhitelistSettings(Section):
 class CleanupSettings(Section):
     """When deprecated or summarized memories go to the archive, and when they are removed from it."""
 
-    enabled: bool = Field(default=False, description="do it on the lifecycle's timer; a command can in any case")
-    paused: bool = Field(default=False, description="do nothing, not even for a command")
-    after_days: Days = Field(default=30.0, description="how long deprecated, or summed up, before it goes")
+    enabled: bool = Field(
+        default=False, description="clean up on the lifecycle's timer; a command can do it in any case"
+    )
+    paused: bool = Field(default=False, description="clean up nothing, not even by a command")
+    after_days: Days = Field(
+        default=30.0, description="days that a memory is deprecated or summarized before it is archived"
+    )
     recent_access_days: Days = 7.0
-    link_weight: Annotated[float, Field(ge=0, le=1, description="from here on a link keeps both its ends")] = 0.7
+    link_weight: Annotated[
+        float, Field(ge=0, le=1, description="least weight of a link that exempts both memories")
+    ] = 0.7
     retention_days: Days | None = Field(
-        default=90.0, description="how long archived before it is removed; null: never"
+        default=90.0, description="days that a memory is archived before it is removed; null: never"
     )
     whitelist: WhitelistSettings = WhitelistSettings()
 
@@ -46,7 +52,7 @@ class LifecycleSettings(Section):
         default=30.0, description="at importance 70; twice as long for every 10 points more, half for every 10 less"
     )
     access_min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
-        default=0.5, description="less relevant hits of a search are returned, and count as no access"
+        default=0.5, description="less relevant hits of a search are returned, but do not count as accesses"
     )
     active: Percent = 70.0
     cold: Percent = 30.0

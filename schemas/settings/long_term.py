@@ -13,9 +13,9 @@ class SupersedeSettings(Section):
     """When a configured model is asked which older memory a new one replaces."""
 
     enabled: bool = True
-    candidates: Annotated[int, Field(ge=1, le=20, description="older memories that one question shows")] = 3
+    candidates: Annotated[int, Field(ge=1, le=20, description="older memories shown in one question")] = 3
     min_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
-        default=0.35, description="how similar an older memory has to be; made for the embeddings `use`"
+        default=0.35, description="least similarity of an older memory; chosen for the embeddings `use`"
     )
 
 
@@ -23,11 +23,11 @@ class RetentionSettings(Section):
     """How long a shard keeps rows that no memory needs; null: for ever. Memories stay, regardless of age."""
 
     applied_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
-        default=7.0, description="for how long an event that is sent again under its id is known, at the least"
+        default=7.0, description="least time for which a repeated event is recognized by its id"
     )
-    history_days: Days | None = Field(default=365.0, description="what was done to memories, and how they changed")
+    history_days: Days | None = Field(default=365.0, description="actions on memories, and their changes")
     transitions_days: Days | None = Field(default=365.0, description="changes of state, after they were published")
-    ratings_days: Days | None = Field(default=365.0, description="what a model answered about exchanges")
+    ratings_days: Days | None = Field(default=365.0, description="a model's ratings of exchanges")
 
     @field_validator("history_days", "transitions_days", "ratings_days", mode="before")
     @classmethod
@@ -43,17 +43,21 @@ class LongTermSettings(Section):
     top_k: Annotated[int, Field(ge=1, le=1000)] = 10
     context_memories: Annotated[int, Field(ge=0, le=100)] = 3
     access_seconds: Annotated[float, Field(gt=0)] = Field(
-        default=5.0, description="accesses of so long are one event a user; a worker that is killed loses them"
+        default=5.0, description="a user's accesses in this time become one event; a worker that is killed loses them"
     )
     save_seconds: Annotated[float, Field(gt=0)] = 60.0
     intake_first_seconds: Annotated[float, Field(ge=0)] = 10.0
     max_memories_per_user: Annotated[int, Field(ge=0)] = Field(
-        default=10_000, description="above it the oldest of the lowest scores are summed up; 0: never"
+        default=10_000,
+        description="above this number, the oldest memories with the lowest scores are summarized; 0: never",
     )
     group_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
-        default=0.4, description="how similar memories have to be to be summed up; made for the embeddings `use`"
+        default=0.4,
+        description="least similarity of memories that are summarized together; chosen for the embeddings `use`",
     )
-    summaries_by_model: bool = Field(default=True, description="a configured model finds their words")
+    summaries_by_model: bool = Field(
+        default=True, description="a configured model writes the text of these summaries"
+    )
     supersede: SupersedeSettings = SupersedeSettings()
     retention: RetentionSettings = RetentionSettings()
 

@@ -22,7 +22,7 @@ class ScoringSettings(Section):
     content_value: Annotated[
         int,
         Field(
-            ge=1, le=11, description="from this value of the local estimator on, content counts; 11: by keyword alone"
+            ge=1, le=11, description="least value of the local estimator at which content counts; 11: keywords alone"
         ),
     ] = 2
     api_key: ApiKey = SecretStr("")
@@ -42,23 +42,25 @@ class MemorySettings(Section):
     exchange_messages: Annotated[int, Field(ge=1)] = 16
     session_idle_seconds: Annotated[int, Field(ge=1)] = 1_800
     clock_skew_seconds: Annotated[
-        int, Field(ge=0, le=3600, description="by how much the clocks of those who write messages may differ")
+        int, Field(ge=0, le=3600, description="how far the clocks of message producers may differ")
     ] = 30
     promote_threshold: Annotated[int, Field(ge=0)] = 10
-    notes: Annotated[int, Field(ge=1, le=10_000, description="explicit short-term memories of a session")] = 100
+    notes: Annotated[
+        int, Field(ge=1, le=10_000, description="limit for explicit short-term memories of a session")
+    ] = 100
     notes_of_user: Annotated[
-        int, Field(ge=1, le=100_000, description="explicit short-term memories of a user, in all sessions together")
+        int, Field(ge=1, le=100_000, description="limit for explicit short-term memories of a user in all sessions")
     ] = 2_000
     force_phrases: tuple[str, ...] = FORCE_PHRASES
     pin_requests: bool = Field(
-        default=True, description="what a user asked to remember, by a phrase, does not decay until it is unpinned"
+        default=True, description="a memory that a user requested by a phrase does not decay until it is unpinned"
     )
     excluded_sources: tuple[Source, ...] = Field(
-        default=(), description="what these say is never promoted: assistant, tool:search, token:crawler, …"
+        default=(), description="sources whose messages are never promoted: assistant, tool:search, token:crawler, …"
     )
     resident_bytes: Annotated[ByteSize, Field(ge=1 << 20)] | None = Field(
         default=None,
-        description="what windows may take of a worker's memory, as 512MiB: the sessions that were spoken in last; "
-        "the others are on the disk alone. A sixteenth of the memory where unset",
+        description="limit for windows in a worker's memory, such as 512MiB: it holds the sessions with the newest "
+        "messages; the others are only on the disk. Unset: a sixteenth of the memory",
     )
     scoring: ScoringSettings = ScoringSettings()

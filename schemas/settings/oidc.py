@@ -37,25 +37,32 @@ Claim = Annotated[str, Field(max_length=256)]
 class OidcSettings(Section):
     """Without an issuer, only our own tokens are accepted. docs/run.md explains the claims with examples."""
 
-    issuer: ProviderUrl = Field(default="", description="as the tokens' `iss` has it, to the last slash")
-    audience: str = Field(default="", description="what the tokens' `aud` must name: this API's name at the provider")
-    jwks_url: ProviderUrl = Field(default="", description="the keys; empty: where the issuer's discovery says")
+    issuer: ProviderUrl = Field(default="", description="exactly the `iss` of the tokens, with any final slash")
+    audience: str = Field(default="", description="this API's name at the provider, required in the tokens' `aud`")
+    jwks_url: ProviderUrl = Field(default="", description="URL of the keys; empty: those of the issuer's discovery")
     algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = ("RS256", "ES256", "EdDSA")
-    user_claim: Annotated[Claim, Field(min_length=1)] = Field(default="sub", description="whose memories: one user")
-    users_claim: Claim = Field(
-        default="", description="several users, or *; where a token has it, user_claim is not read"
+    user_claim: Annotated[Claim, Field(min_length=1)] = Field(
+        default="sub", description="claim with the one user that a token covers"
     )
-    scopes_claim: Annotated[Claim, Field(min_length=1)] = Field(default="scope", description="read, write, admin")
-    scope_prefix: Claim = Field(default="", description="what our scopes begin with there, such as `siltstone:`")
-    leeway_seconds: Annotated[int, Field(ge=0, le=300)] = Field(default=30, description="how far clocks may differ")
+    users_claim: Claim = Field(
+        default="", description="claim with several users, or *; if a token has it, user_claim is not read"
+    )
+    scopes_claim: Annotated[Claim, Field(min_length=1)] = Field(
+        default="scope", description="claim with the scopes read, write, admin"
+    )
+    scope_prefix: Claim = Field(default="", description="prefix of our scopes in that claim, such as `siltstone:`")
+    leeway_seconds: Annotated[int, Field(ge=0, le=300)] = Field(
+        default=30, description="allowed difference between clocks"
+    )
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         """Reject a missing audience: a token that the issuer made for another API must not be valid here."""
         if self.issuer and not self.audience:
             raise ValueError(
-                "audience: name this API as the tokens' aud does; any token of the issuer would do otherwise"
+                "audience: is empty: set it to this API's name in the tokens' aud; otherwise any token of the issuer "
+                "is valid"
             )
         if not self.issuer and (self.audience or self.jwks_url):
-            raise ValueError("issuer: is empty, and is needed beside audience and jwks_url: set it, or remove them")
+            raise ValueError("issuer: is empty, but audience or jwks_url is set: set the issuer, or remove them")
         return self

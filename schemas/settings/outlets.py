@@ -19,7 +19,7 @@ HostName = Annotated[
 class AnalyticsSettings(Section):
     """The analysts' copy of the shards."""
 
-    enabled: bool = Field(default=True, description="make it on a timer; a command can ask for one in any case")
+    enabled: bool = Field(default=True, description="make the copy on a timer; a command can request one in any case")
     seconds: Annotated[float, Field(gt=0)] = 60.0
 
 
@@ -31,12 +31,12 @@ class HttpSettings(Section):
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     advertised_url: BaseUrl = Field(
-        default="", description="where other workers reach this one; empty: at host and port"
+        default="", description="URL at which other workers reach this one; empty: host and port"
     )
     allowed_hosts: tuple[HostName, ...] = Field(
         default=(),
-        description="names by which the API may be asked for beside loopback's, and whose pages may ask; with tokens "
-        "and none of these, any name",
+        description="host names, besides loopback's, under which the API answers and whose web pages may call it; "
+        "with tokens and an empty list, any name",
     )
 
     @property
@@ -50,5 +50,6 @@ class DevSettings(Section):
     """`siltstone dev`: the journal of its broker."""
 
     journal_seconds: Annotated[float, Field(gt=0, le=10)] = Field(
-        default=0.2, description="what is acknowledged is in the file; after so long it is on the disk as well"
+        default=0.2,
+        description="time after which acknowledged records, which are in the file at once, are synced to the disk",
     )

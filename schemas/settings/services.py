@@ -48,7 +48,9 @@ BaseUrl = Annotated[str, AfterValidator(_web_address)]
 ApiKey = Annotated[SecretStr, AfterValidator(_header_value)]
 #: In lower case, as the environment gives it.
 ProviderName = Annotated[str, StringConstraints(to_lower=True, pattern=f"^{PROVIDER}$")]
-ContextTokens = Annotated[int, Field(ge=4_096, le=100_000_000, description="what question and answer may have")]
+ContextTokens = Annotated[
+    int, Field(ge=4_096, le=100_000_000, description="token limit of question and answer together")
+]
 
 
 class ProviderSettings(Section):
@@ -86,7 +88,7 @@ class LlmSettings(Section):
     @classmethod
     def _each_once(cls, given: Any) -> Any:
         if isinstance(given, dict) and len({str(name).lower() for name in given}) < len(given):
-            raise ValueError("two providers have the same name but for upper case")
+            raise ValueError("two providers have names that differ only in upper and lower case")
         return given
 
 

@@ -110,7 +110,7 @@ def _model(agents: AgentsSettings, environment: Mapping[str, str]) -> tuple[_Nam
         if found and name.isprintable():
             usable.append(_Named(found[1].lower(), found[2]))
         elif name:
-            what = f"{key}: is not of the form provider/model, and not used"
+            what = f"{key}: is not of the form provider/model, so it is not used"
             warnings.append(SettingWarning(what, "write it like deepseek/deepseek-chat"))
     return (usable[0] if usable else None), warnings
 
@@ -127,14 +127,14 @@ def _asked(
     service: ProviderSettings | LlmSettings
     if provider.api_key.get_secret_value():
         service = provider
-        missing = (f"{key}.base_url: is empty, so its key is sent nowhere", "set it")
+        missing = (f"{key}.base_url: is empty, so its key is sent to no service", "set it")
     elif provider.base_url:
-        what = f"{key}.api_key: is empty beside its base_url"
-        return _extractive(what, "set it (any text, for a service that needs none), or remove the URL")
+        what = f"{key}.api_key: is empty, but its base_url is set"
+        return _extractive(what, "set it (any text if the service needs none), or remove the URL")
     else:
         service = llm
         missing = (
-            f"{key}: is not set, and llm.base_url names no service for the summaries' model either",
+            f"{key}: is not set, and llm.base_url does not name a service for the summaries' model",
             f"set {key}.api_key and base_url",
         )
     if not service.api_key.get_secret_value():
@@ -157,7 +157,7 @@ def _extractive(what: str, todo: str) -> tuple[None, SettingWarning]:
 
 def _automatic(summary: SummarySettings, environment: Mapping[str, str]) -> tuple[bool, SettingWarning | None]:
     given = environment.get(AUTO_VARIABLE, "").strip().lower()
-    unclear = SettingWarning(f"{AUTO_VARIABLE}: is neither true nor false, and not used", "correct it")
+    unclear = SettingWarning(f"{AUTO_VARIABLE}: is neither true nor false, so it is not used", "correct it")
     return summary.enabled and given not in _OFF, None if given in _OFF | _ON else unclear
 
 
@@ -168,7 +168,7 @@ def _interval(summary: SummarySettings, environment: Mapping[str, str]) -> tuple
     number = int(given) if isinstance(given, str) and _DIGITS.fullmatch(given) else given
     if type(number) is int and 0 <= number <= LONGEST_INTERVAL:
         return number, None
-    what = f"{key}: is no integer from 0 to {LONGEST_INTERVAL}, and {DEFAULT_INTERVAL} is used"
+    what = f"{key}: is not an integer from 0 to {LONGEST_INTERVAL}, so {DEFAULT_INTERVAL} is used"
     return DEFAULT_INTERVAL, SettingWarning(what, "correct it")
 
 

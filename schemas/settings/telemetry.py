@@ -32,10 +32,12 @@ class TelemetrySettings(Section):
     enabled: bool = Field(default=False, description="make spans and send them by OTLP/HTTP; needs the extra `otel`")
     endpoint: BaseUrl = Field(default="", description="the collector's base URL; spans go to `/v1/traces` below it")
     headers: Annotated[SecretStr, AfterValidator(_readable)] = Field(
-        default=SecretStr(""), description="for the collector, as name=value,name=value"
+        default=SecretStr(""), description="headers for the collector: name=value,name=value"
     )
     service_name: str = Field(default="", max_length=256)
     sample_ratio: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        default=None, description="the share of traces that begin here and are recorded"
+        default=None, description="share of the traces begun here that is recorded"
     )
-    capture_content: bool = Field(default=False, description="questions and memories' texts are in spans as well")
+    capture_content: bool = Field(
+        default=False, description="spans contain the texts of queries and memories as well"
+    )

@@ -47,16 +47,16 @@ def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
         raise OtherUser("there is no such memory")
     require(principal, scope)
     if user_id is None and principal.users is not None:
-        raise ScopeMissing(f"this takes a token for all users, with the scope {scope.value}")
+        raise ScopeMissing(f"this requires a token for all users, with the scope {scope.value}")
 
 
 def require_any(principal: Principal) -> None:
     """Require any scope, for requests that concern no user and have no scope of their own. Raises `ScopeMissing`."""
     if not principal.scopes:
-        raise ScopeMissing("this takes a token with any scope")
+        raise ScopeMissing("this requires a token with any scope")
 
 
 def require(principal: Principal, scope: Scope) -> None:
     """Check the scope alone, before the user is known. Raises `ScopeMissing`."""
     if scope not in principal.scopes:
-        raise ScopeMissing(f"this takes a token with the scope {scope.value}")
+        raise ScopeMissing(f"this requires a token with the scope {scope.value}")

@@ -10,7 +10,7 @@ from schemas.tokens import Scope, TokenRecord, id_of
 from streams.access.authorize import Principal
 
 #: The same text for every fault of a token, so that it does not reveal which ids exist.
-REFUSED: Final = "this takes a valid token, as `Authorization: Bearer slt_…`: siltstone token add makes one"
+REFUSED: Final = "this requires a valid token, as `Authorization: Bearer slt_…`: siltstone token add makes one"
 #: Compared with the secret if its id is unknown, so that the refusal takes as long.
 _NOBODY: Final = TokenRecord(id="0" * 16, name="-", sha256="0" * 64, users=("-",), scopes=(Scope.READ,), created_at=0)
 
@@ -39,7 +39,7 @@ class KnownTokens:
     def principal(self, secret: str) -> Principal:
         """The principal of a secret. Raises `TokenRefused`, and `NotReady` until the topic has been read."""
         if not self.complete:
-            raise NotReady("the tokens are not read yet; ask again")
+            raise NotReady("the tokens have not been read yet; ask again")
         found = self._records.get(id_of(secret) or "")
         opened = (found or _NOBODY).opened_by(secret)
         if found is None or not opened or not found.valid(self._clock()):

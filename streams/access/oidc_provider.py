@@ -32,7 +32,7 @@ KEPT_SECONDS: Final = 3600.0
 PAUSE_SECONDS: Final = 10.0
 
 _SETTINGS_TODO: Final = "correct access.oidc.issuer, or set access.oidc.jwks_url"
-_WAY_TODO: Final = "look at the provider, and at the way to it"
+_WAY_TODO: Final = "check the provider, and the network to it"
 _Keys = Mapping[str, jwt.PyJWK]
 
 
@@ -116,17 +116,17 @@ def fetched_keys(oidc: OidcSettings) -> dict[str, jwt.PyJWK]:
         found = client.get_signing_keys()
     except jwt.PyJWKClientConnectionError as exc:
         raise ProviderUnavailable(
-            f"{_where(url)} does not give them", "look at the provider, or correct access.oidc.jwks_url"
+            f"{_where(url)} does not give the keys", "check the provider, or correct access.oidc.jwks_url"
         ) from exc
     except (jwt.PyJWTError, ValueError, OSError, RecursionError) as exc:
         raise ProviderUnavailable(
-            f"what {_where(url)} gives are no keys ({type(exc).__name__})", "correct access.oidc.jwks_url"
+            f"the answer of {_where(url)} contains no keys ({type(exc).__name__})", "correct access.oidc.jwks_url"
         ) from exc
     usable = {key.key_id: key for key in found if key.key_id and key.algorithm_name in oidc.algorithms}
     if not usable:
         kinds = ", ".join(sorted({key.algorithm_name for key in found}))
         raise ProviderUnavailable(
-            f"{_where(url)} has no keys for {', '.join(oidc.algorithms)} (it has some for {kinds})",
+            f"{_where(url)} has no keys for {', '.join(oidc.algorithms)} (only for {kinds})",
             "name the provider's algorithm in access.oidc.algorithms",
         )
     return usable
@@ -152,7 +152,7 @@ def _discovered(oidc: OidcSettings) -> str:
     if issuer != oidc.issuer or not keys_at:
         raise ProviderUnavailable(
             f"the discovery document of {_where(url)} is another issuer's",
-            "write access.oidc.issuer as the document does, to the last slash",
+            "set access.oidc.issuer exactly as in the document, to the last slash",
         )
     return str(keys_at)
 

@@ -104,7 +104,7 @@ class TokenFollower:
                 await self._follow()
             except (aiokafka.errors.KafkaError, SiltstoneError, OSError, TimeoutError) as exc:
                 log.warning(
-                    "tokens: revocations are not heard of until this is mended: %s", exc or type(exc).__name__
+                    "tokens: new revocations have no effect until this is repaired: %s", exc or type(exc).__name__
                 )
             await asyncio.sleep(AGAIN_SECONDS)
 
@@ -147,7 +147,7 @@ def _tell(records: Any, told: Told) -> None:
                 raise ValueError("the key is not the id")
         except (ValidationError, ValueError) as exc:
             log.warning(
-                "%s[%d]@%d is no token and is passed over: %s",
+                "%s[%d]@%d is not a token, and is skipped: %s",
                 record.topic,
                 record.partition,
                 record.offset,

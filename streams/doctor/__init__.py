@@ -85,21 +85,21 @@ def _checks(
             data.CHECK,
             frozenset({"data_dir", "kafka"}),
             DATA_SECONDS,
-            "look at the drive",
+            "check the drive",
             partial(_data, settings, shards),
         ),
         _Check(
             embedding.CHECK,
             frozenset({"embedding", "llm"} if settings.embedding.backend == "openai" else {"embedding"}),
             300.0,  # a missing transformer is downloaded
-            "look at the network, if it is being downloaded, or take the backend `use`",
+            "check the network if the model is being downloaded, or set embedding.backend to `use`",
             partial(_embedding, settings, shards, kept),
         ),
         _Check(
             rating.CHECK,
             frozenset({"memory", "llm"}),
             rating.LONGEST_SECONDS + 5,
-            "look at the service",
+            "check the service",
             partial(rating.check_rating, settings),
         ),
         _Check(
@@ -113,7 +113,7 @@ def _checks(
             memory.CHECK,
             frozenset({"memory_limit", "data_dir", "kafka"}),
             DATA_SECONDS,
-            "look at the drive",
+            "check the drive",
             partial(_memory, settings),
         ),
         _Check(
@@ -135,11 +135,11 @@ async def _found(check: _Check, reading: ReadSettings, seconds: float) -> list[F
         async with asyncio.timeout(seconds):
             return await check.run()
     except TimeoutError:
-        return [failed(check.name, f"there was no answer within {seconds:g} s", check.silent)]
+        return [failed(check.name, f"no answer within {seconds:g} s", check.silent)]
     except SiltstoneError as exc:
         return [failed(check.name, " ".join(str(exc).split()), CORRECT)]
     except Exception as exc:  # the other checks' findings are still wanted
-        return [failed(check.name, f"the check came to nothing: {type(exc).__name__}", check.silent)]
+        return [failed(check.name, f"the check failed: {type(exc).__name__}", check.silent)]
 
 
 async def _data(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:

@@ -20,15 +20,15 @@ from streams.kafka.topics.contract import settings_of
 from streams.kafka.topics.rules import differences, mending
 
 CHECK = "access"
-SILENT = "look at the broker, and at the OIDC provider"
-_MAKE = "make one: siltstone token add --name … --users … --scopes read,write"
+SILENT = "check the broker and the OIDC provider"
+_MAKE = "create one: siltstone token add --name … --users … --scopes read,write"
 
 
 async def check_access(settings: Settings) -> list[Finding]:
     """Check without creating anything: a worker, or the first token, creates a missing topic."""
     access = settings.access
     if not access.tokens:
-        return [ok(CHECK, f"no token is needed: any client that reaches {settings.http.host} may ask for everything")]
+        return [ok(CHECK, f"no token is required: any client that reaches {settings.http.host} has full access")]
     tokens, provider = await asyncio.gather(_tokens(settings.kafka, access.oidc), _provider(access.oidc))
     return [*tokens, *provider]
 
@@ -50,14 +50,14 @@ async def _tokens(kafka: KafkaSettings, oidc: OidcSettings) -> list[Finding]:
     except BrokerUnavailable:
         return []  # another check's finding
     except aiokafka.errors.KafkaError as exc:
-        return [failed(CHECK, f"topic {spec.name} cannot be looked at ({type(exc).__name__})", "look at the broker")]
+        return [failed(CHECK, f"cannot inspect topic {spec.name} ({type(exc).__name__})", "check the broker")]
     found = []
     if len(partitions) != 1:
         found.append(
             warning(
                 CHECK,
-                f"topic {spec.name} has {len(partitions)} partitions: tokens are in its first alone",
-                "nothing, or recreate it with one partition, and the tokens as well",
+                f"topic {spec.name} has {len(partitions)} partitions, but tokens are only in its first one",
+                "do nothing, or recreate the topic with one partition, and then all tokens",
             )
         )
     wrong = differences(spec, told.get(spec.name, {}), min(len(one["replicas"]) for one in partitions))
@@ -71,10 +71,10 @@ async def _tokens(kafka: KafkaSettings, oidc: OidcSettings) -> list[Finding]:
 def _missing(kafka: KafkaSettings, oidc: OidcSettings) -> Finding:
     name = tokens_spec(kafka).name
     if not kafka.create_topics:
-        todo = "create it with one partition and cleanup.policy=compact, or allow kafka.create_topics"
+        todo = "create it with one partition and cleanup.policy=compact, or set kafka.create_topics to true"
         return failed(CHECK, f"there is no topic {name}", todo)
     if oidc.issuer:
-        return ok(CHECK, f"there is no topic {name} yet: the worker makes it")
+        return ok(CHECK, f"there is no topic {name} yet: the worker creates it")
     return warning(CHECK, f"there is no topic {name} yet, so no client has access", _MAKE)
 
 
@@ -100,4 +100,6 @@ async def _provider(oidc: OidcSettings) -> list[Finding]:
         return [failed(CHECK, f"OIDC: {exc.why}", exc.todo)]
     kinds = ", ".join(sorted({key.algorithm_name for key in keys.values()}))
     one = "" if len(keys) == 1 else "s"
-    return [ok(CHECK, f"OIDC: {oidc.issuer} gives {len(keys)} key{one} ({kinds}); tokens are for {oidc.audience}")]
+    return [
+        ok(CHECK, f"OIDC: {oidc.issuer} publishes {len(keys)} key{one} ({kinds}); tokens must be for {oidc.audience}")
+    ]

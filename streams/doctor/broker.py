@@ -29,12 +29,14 @@ async def check_broker(settings: Settings) -> list[Finding]:
         compared = await compare(admin, kafka, settings.checkpoints.log_ms)
     except (aiokafka.errors.KafkaError, OSError) as exc:
         if isinstance(refused := await translated(kafka, exc), BrokerRefused):
-            return [failed(CHECK, f"{refused.bootstrap_servers} does not let us in: {refused.cause}", refused.todo)]
+            return [failed(CHECK, f"{refused.bootstrap_servers} refuses access: {refused.cause}", refused.todo)]
         return [failed(CHECK, f"no Kafka broker answers at {servers} ({type(exc).__name__})", unreachable(kafka))]
     except ValueError:
         return [
             failed(
-                CHECK, f"kafka.bootstrap_servers is no address: {servers}", "write host:port, or host:port,host:port"
+                CHECK,
+                f"kafka.bootstrap_servers is not an address: {servers}",
+                "write host:port, or host:port,host:port",
             )
         ]
     finally:
@@ -48,7 +50,7 @@ async def check_broker(settings: Settings) -> list[Finding]:
 
 def unreachable(kafka: KafkaSettings) -> str:
     """Return the advice if no broker answers."""
-    advice = "start it, or set kafka.bootstrap_servers"
+    advice = "start a broker, or set kafka.bootstrap_servers"
     if kafka.security_protocol == "PLAINTEXT":
-        return f"{advice}; one that wants TLS or SASL needs kafka.security_protocol"
+        return f"{advice}; for TLS or SASL, set kafka.security_protocol"
     return f"{advice}; the broker's log says whether it refused credentials or certificates"

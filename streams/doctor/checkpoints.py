@@ -23,7 +23,7 @@ from tables.checkpoints.manifest import Manifest
 from tables.checkpoints.store import Patience, Store
 
 CHECK: Final = "checkpoints"
-SILENT: Final = "look at the store, and at its credentials and address in the environment"
+SILENT: Final = "check the store, and its address and credentials in the environment"
 #: The doctor does not wait long for a store that is slow to answer.
 PATIENCE: Final = Patience(answer=5.0, retries=1, all=8.0)
 #: A due checkpoint may be late by this many intervals; after that an operator should look.
@@ -74,13 +74,15 @@ def checkpoint_findings(
 ) -> list[Finding]:
     """`bounds` are those of `long-term`, None without a broker; `topic_id` is its id, "" if unknown."""
     if not settings.url:
-        return [ok(CHECK, "none are made: checkpoints.url is not set; a lost disk is filled up from the log")]
+        return [
+            ok(CHECK, "no checkpoints are taken: checkpoints.url is not set; a lost disk is restored from the log")
+        ]
     if kept.away is not None:
         return [failed(CHECK, f"{kept.away.url}: {kept.away.reason}", SILENT)]
-    found = [warning(CHECK, what, "`siltstone checkpoint verify` says more") for what in kept.unreadable]
+    found = [warning(CHECK, what, "run `siltstone checkpoint verify` for details") for what in kept.unreadable]
     if not kept.generations:
-        todo = "the worker makes the first; have it done at once with `siltstone checkpoint now`"
-        return [*found, warning(CHECK, "the store is there and can be written to, and holds none yet", todo)]
+        todo = "a worker takes the first one; to take it now, run `siltstone checkpoint now`"
+        return [*found, warning(CHECK, "the store is reachable and writable, but has no checkpoints yet", todo)]
     found += _other_settings(partitions, kept)
     if bounds is not None:
         found += _late(settings, kept, bounds, now) + _beside_the_log(kept, bounds, topic_id)
@@ -88,8 +90,8 @@ def checkpoint_findings(
         return found
     newest = [one.facts.at for one in kept.newest.values()]
     oldest = min(found[-1].facts.at for found in kept.generations.values())
-    what = f"of {len(newest)} of {partitions} partitions; the newest of each from {iso(min(newest))} to "
-    return [ok(CHECK, f"{what}{iso(max(newest))}, the oldest that is kept of {iso(oldest)}")]
+    what = f"{len(newest)} of {partitions} partitions have checkpoints; the newest of each are from "
+    return [ok(CHECK, f"{what}{iso(min(newest))} to {iso(max(newest))}, the oldest one is from {iso(oldest)}")]
 
 
 def model_findings(kept: Kept, model: Model) -> list[Finding]:
@@ -105,9 +107,9 @@ def model_findings(kept: Kept, model: Model) -> list[Finding]:
     return [
         warning(
             CHECK,
-            f"{_numbered(others)}: vectors from {facts.model} ({facts.dimension} dimensions), not from {model.name}, "
-            f"{model.dimension} dimensions: no worker takes them",
-            "set `embedding` back; after `siltstone reembed`, run `siltstone checkpoint now`",
+            f"{_numbered(others)}: vectors from {facts.model} ({facts.dimension} dimensions), not from {model.name} "
+            f"({model.dimension} dimensions): no worker restores them",
+            "set `embedding` back, or after `siltstone reembed` run `siltstone checkpoint now`",
         )
     ]
 
@@ -146,7 +148,7 @@ def _other_settings(partitions: int, kept: Kept) -> list[Finding]:
     if not others:
         return []
     there = kept.newest[others[0]].facts.partitions
-    what = f"{_numbered(others)}: users are shared out by {there} partitions, and kafka.partitions is {partitions}"
+    what = f"{_numbered(others)}: users are distributed over {there} partitions, but kafka.partitions is {partitions}"
     return [failed(CHECK, what, f"set kafka.partitions to {there}, or checkpoints.url to another folder")]
 
 
@@ -163,11 +165,11 @@ def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -
     found = []
     if late:
         at = min(kept.newest[partition].facts.at for partition in late)
-        what = f"{_numbered(late)}: the log has gone on, and the newest is of {iso(at)}"
-        found.append(warning(CHECK, what, "look at /readyz and the log of the workers: they say why"))
+        what = f"{_numbered(late)}: the log has grown since the newest checkpoint ({iso(at)})"
+        found.append(warning(CHECK, what, "see /readyz and the log of the workers for the cause"))
     if never:
-        todo = "the worker makes the first; have it done at once with `siltstone checkpoint now`"
-        found.append(warning(CHECK, f"{_numbered(never)}: there is none, and the log has records", todo))
+        todo = "a worker takes the first one; to take it now, run `siltstone checkpoint now`"
+        found.append(warning(CHECK, f"{_numbered(never)}: there is no checkpoint, but the log has records", todo))
     return found
 
 
@@ -182,18 +184,19 @@ def _beside_the_log(kept: Kept, bounds: Bounds, topic_id: str) -> list[Finding]:
         and one.facts.positions[LONG_TERM].topic_id not in ("", topic_id)
     )
     if another:
-        what = f"{_numbered(another)}: they are of another topic {LONG_TERM}, which was deleted and recreated since"
-        found.append(warning(CHECK, what, "run `siltstone checkpoint now` when the workers have read the new one"))
+        what = f"{_numbered(another)}: of an earlier topic {LONG_TERM}, which was recreated after the checkpoint"
+        found.append(warning(CHECK, what, "run `siltstone checkpoint now` when the workers have read the new topic"))
     same = {p: found for p, found in kept.generations.items() if p in bounds and p not in another}
     gap = sorted(p for p, generations in same.items() if _position(generations[0]) < bounds[p][0])
     behind = sorted(
         p for p, generations in same.items() if p not in gap and _position(generations[-1]) < bounds[p][0]
     )
     if gap:
-        what = f"{_numbered(gap)}: the log begins after the newest: what lies between is on the workers' disks alone"
+        missing = "the log begins after the newest checkpoint: the events between them are only on the workers' disks"
+        what = f"{_numbered(gap)}: {missing}"
         found.append(failed(CHECK, what, f"run `siltstone checkpoint now`, and give {LONG_TERM} a longer retention"))
     if behind:
-        what = f"{_numbered(behind)}: the log no longer reaches back to the oldest that is kept"
+        what = f"{_numbered(behind)}: the log no longer reaches back to the oldest checkpoint"
         todo = f"give {LONG_TERM} a longer retention, or set a smaller checkpoints.keep"
         found.append(warning(CHECK, what, todo))
     return found

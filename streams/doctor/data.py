@@ -59,10 +59,14 @@ def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> li
     left = free(standing)
     room = f"{left / (1 << 30):.1f} GiB free"
     if left < NONE_BYTES:
-        return [failed(CHECK, f"{data_dir}: {room}", "make room: nothing more can be kept")]
+        return [failed(CHECK, f"{data_dir}: {room}", "free disk space: nothing more can be stored")]
     if left < LITTLE_BYTES:
-        return [warning(CHECK, f"{data_dir}: {room}", "make room: a saved index needs its size again for a moment")]
-    made = "" if standing == data_dir.absolute() else "; it is made at the first start"
+        return [
+            warning(
+                CHECK, f"{data_dir}: {room}", "free disk space: saving an index needs its size again for a moment"
+            )
+        ]
+    made = "" if standing == data_dir.absolute() else "; it is created at the first start"
     return [ok(CHECK, f"{data_dir} is writable, {room}{made}")]
 
 
@@ -71,7 +75,9 @@ def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
     try:
         wrong = other_partitions(data_dir, partitions)
     except SiltstoneError as exc:
-        return [failed(CHECK, str(exc), "mend that, or remove the file: the next start notes kafka.partitions there")]
+        return [
+            failed(CHECK, str(exc), "repair it, or remove the file: the next start writes kafka.partitions to it")
+        ]
     return [failed(CHECK, *wrong)] if wrong else []
 
 
@@ -83,19 +89,20 @@ def _write_something(folder: Path, *, really: bool) -> None:
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"\0")
     elif not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise PermissionError(errno.EACCES, f"{folder} does not allow it")
+        raise PermissionError(errno.EACCES, f"no permission to write to {folder}")
 
 
 def _rights(exc: OSError) -> str:
     if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "make room"
-    return "give the worker's user the rights, or choose another with data_dir or --data"
+        return "free disk space"
+    return "give the worker's user write permission, or choose another directory with data_dir or --data"
 
 
 def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
     """Report shards that another process has open, that cannot be used, or that belong to no partition."""
     found = [
-        failed(SHARDS, why, "mend it, or move it away and rebuild it from the log") for why in shards.broken.values()
+        failed(SHARDS, why, "repair it, or move it away and rebuild it from the log")
+        for why in shards.broken.values()
     ]
     holders: Mapping[str, list[int]] = defaultdict(list)
     for partition, holder in sorted(shards.locked.items()):
@@ -104,7 +111,7 @@ def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
         warning(
             SHARDS,
             f"{numbered(held)}: {holder}",
-            "fine where that is a worker of yours; else end it: a worker waits 30 s for a shard, and gives up",
+            "fine if that is your own worker; otherwise stop it: a new worker waits 30 s for a shard, then gives up",
         )
         for holder, held in holders.items()
     ]
@@ -114,8 +121,8 @@ def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
         found.append(
             warning(
                 SHARDS,
-                f"{numbered(stray)}: no partition leads there, kafka.partitions is {partitions}",
-                "set kafka.partitions to its former value, or users' older memories stay where no worker looks",
+                f"{numbered(stray)}: no such partition, because kafka.partitions is {partitions}",
+                "set kafka.partitions to its former value: otherwise no worker finds the users' older memories",
             )
         )
     if not found:

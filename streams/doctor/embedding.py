@@ -31,7 +31,7 @@ async def load(settings: EmbeddingSettings) -> Model | Finding:
     try:
         loaded = await process.call(_load, settings)
     except ProcessDied:
-        loaded = "its process was ended while it was loaded, mostly for want of memory"
+        loaded = "the process that loaded the model was killed, probably for lack of memory"
     finally:
         await process.close()
     return _failed(settings, loaded) if isinstance(loaded, str) else loaded
@@ -51,7 +51,7 @@ async def _asked(settings: EmbeddingSettings) -> Model | Finding:
 
 
 def _failed(settings: EmbeddingSettings, what: str) -> Finding:
-    return failed(CHECK, what, f"mend it, or take another embedding.backend than {settings.backend}")
+    return failed(CHECK, what, f"fix this, or use an embedding.backend other than {settings.backend}")
 
 
 def _load(settings: EmbeddingSettings) -> Model | str:

@@ -15,8 +15,8 @@ CHECK = "http"
 #: A very busy worker, or one on a busy machine, takes seconds to answer.
 ANSWER_SECONDS = 10.0
 SHOWN = 4
-TAKEN = "end it, or choose another port with http.port or --port"
-SILENT = "look at the worker's log, and at what else the machine does; where it is no worker, " + TAKEN
+TAKEN = "stop the program on that port, or choose another port with http.port or --port"
+SILENT = "check the worker's log and the load of the machine; if it is not a worker, " + TAKEN
 
 
 async def check_http(settings: Settings) -> list[Finding]:
@@ -24,7 +24,7 @@ async def check_http(settings: Settings) -> list[Finding]:
     http = settings.http
     address = f"{http.host}:{http.port}"
     if http.port == 0:
-        return [ok(CHECK, f"{http.host}, on a port that is free when a worker starts")]
+        return [ok(CHECK, f"{http.host}, on a free port that a worker chooses at its start")]
     host = f"[{http.host}]" if ":" in http.host else http.host
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=ANSWER_SECONDS) as client:
@@ -32,17 +32,17 @@ async def check_http(settings: Settings) -> list[Finding]:
     except httpx.ConnectError:
         return [_bindable(http, address)]
     except httpx.TimeoutException:
-        silent = f"{address} is taken, and has not answered within {ANSWER_SECONDS:g} s"
-        return [failed(CHECK, f"{silent}: by a worker that is very busy, or by something else", SILENT)]
+        silent = f"{address} is in use, but did not answer within {ANSWER_SECONDS:g} s"
+        return [failed(CHECK, f"{silent}: a very busy worker, or another program", SILENT)]
     except httpx.HTTPError as exc:
-        return [failed(CHECK, f"{address} is taken by something that is no worker ({type(exc).__name__})", TAKEN)]
+        return [failed(CHECK, f"{address} is in use by a program that is not a worker ({type(exc).__name__})", TAKEN)]
     said = _said(answer)
     if said is None:
-        return [failed(CHECK, f"{address} is taken by something that is no worker ({answer.status_code})", TAKEN)]
+        return [failed(CHECK, f"{address} is in use by a program that is not a worker ({answer.status_code})", TAKEN)]
     if not said["ready"]:
         waiting = "; ".join(map(str, [*said["waiting_for"], *_coming_back(said)]))
         return [warning(CHECK, f"the worker at {address} is not ready: {waiting}", "wait, then look at its log")]
-    return [ok(CHECK, f"a worker answers at {address}, and it is ready")]
+    return [ok(CHECK, f"a worker answers at {address} and is ready")]
 
 
 def _coming_back(said: dict[str, Any]) -> list[Behind]:

@@ -12,7 +12,7 @@ from streams.doctor.http import ANSWER_SECONDS
 from streams.doors.http.hosts import names_of
 
 CHECK = "mcp"
-ANEW = "start the worker again with these settings"
+ANEW = "restart the worker with these settings"
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 #: The status for a host that is not one of the worker's names.
 _MISDIRECTED = 421
@@ -24,7 +24,7 @@ async def check_mcp(settings: Settings) -> list[Finding]:
     hosts = sorted(map(_as_host, names_of(http, settings.access.tokens)))
     if not http.mcp:
         return [ok(CHECK, "not served: http.mcp is false")]
-    served = f"served at /mcp to requests for {', '.join(hosts)}: http.allowed_hosts names others"
+    served = f"served at /mcp to requests for {', '.join(hosts)}; allow other hosts with http.allowed_hosts"
     found = [ok(CHECK, served if hosts else "served at /mcp under any host name, to callers with a token")]
     base = f"http://{_as_host(http.host)}:{http.port}"
     async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=ANSWER_SECONDS) as client:
@@ -36,9 +36,9 @@ async def check_mcp(settings: Settings) -> list[Finding]:
             return found  # whether a worker listens is a finding of `http`
     for host, answer in zip(asked, answers, strict=True):
         if answer.status_code == _MISDIRECTED:
-            return [failed(CHECK, f"the worker that runs turns away requests for {host}", ANEW)]
+            return [failed(CHECK, f"the running worker refuses requests for {host}", ANEW)]
         if answer.status_code == httpx.codes.NOT_FOUND:
-            return [failed(CHECK, "the worker that runs serves no MCP", ANEW)]
+            return [failed(CHECK, "the running worker serves no MCP", ANEW)]
     return found
 
 

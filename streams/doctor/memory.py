@@ -18,17 +18,21 @@ def check_memory(settings: Settings, here: Callable[[], int] = memory_here) -> l
     vectors = sum(path.stat().st_size for path in (settings.data_dir / "shards").glob("*/segments/*.ivf"))
     limit = f"memory_limit {in_units(shared.limit)} of {in_units(there)}"
     if settings.memory_limit is None:
-        limit += " (half of it, as none is set)"
+        limit += " (half of it, the default)"
     parts = (
         f"{in_units(shared.a_shard(shards))} for the database of each of {shards} shards, "
-        f"{in_units(shared.caches)} for who was asked about last, {in_units(shared.copies)} for the analysts' copy"
+        f"{in_units(shared.caches)} for the caches of recently searched users, "
+        f"{in_units(shared.copies)} for the analysts' copy"
     )
     beside = (
-        f"; windows come on top; vectors ({in_units(vectors)} so far) are mapped, and as fast as what is left holds"
+        f"; windows need memory in addition; vectors ({in_units(vectors)} so far) are memory-mapped, "
+        "and fast if they fit into the rest"
     )
     what = f"{limit}: {parts}{beside}"
     if (needed := shared.needed(shards)) > shared.limit:
         return [warning(CHECK, what, f"set memory_limit to {in_units(needed)} or more, or start more workers")]
     if shared.limit >= there:
-        return [warning(CHECK, what, "set a smaller memory_limit, give it more memory, or start more workers")]
+        return [
+            warning(CHECK, what, "set a smaller memory_limit, give the worker more memory, or start more workers")
+        ]
     return [ok(CHECK, what)]

@@ -16,12 +16,12 @@ LONGEST_SECONDS = 30.0
 
 _ADVICE = {
     "AuthenticationError": "correct the key",
-    "PermissionDeniedError": "let the key use this model, or take another model",
+    "PermissionDeniedError": "allow the key to use this model, or use another model",
     "NotFoundError": "correct base_url or the model",
-    "AttributeError": "correct base_url: what answers there is no chat service",
-    "BadRequestError": "take another model: this one refuses max_tokens 5 or temperature 0",
-    "ValueError": "take another model: this one does not answer with a number",
-    "RateLimitError": "ask less at a time (memory.scoring.concurrency), or raise the service's limit",
+    "AttributeError": "correct base_url: the server at this address is not a chat service",
+    "BadRequestError": "use another model: this one refuses max_tokens 5 or temperature 0",
+    "ValueError": "use another model: this one does not answer with a number",
+    "RateLimitError": "send fewer requests at a time (memory.scoring.concurrency), or raise the service's limit",
 }
 
 
@@ -31,14 +31,14 @@ async def check_rating(settings: Settings) -> list[Finding]:
     unused = [
         warning(
             CHECK,
-            f"{section}.base_url is not used: there is no {section}.api_key beside it",
-            f"set {section}.api_key (any text, for a service that needs none), or remove the address",
+            f"{section}.base_url is not used, because {section}.api_key is not set",
+            f"set {section}.api_key (any text, if the service needs none), or remove the address",
         )
         for section, service in (("memory.scoring", settings.memory.scoring), ("llm", settings.llm))
         if service.base_url and not service.api_key.get_secret_value()
     ]
     if rater is None:
-        return unused or [ok(CHECK, "the local estimator: there is no key, so no service is asked")]
+        return unused or [ok(CHECK, "the local estimator: no key is set, so no service is asked")]
     from streams.models.chat import ChatModel  # its imports take most of a second
 
     seconds = min(rater.timeout_seconds, LONGEST_SECONDS)
@@ -50,6 +50,6 @@ async def check_rating(settings: Settings) -> list[Finding]:
     address = urlsplit(rater.base_url)  # some services take the key in the path
     where = f"{rater.model} at {address.scheme}://{address.netloc}"
     if value is not None:
-        return [ok(CHECK, f"{where} answers: {value} of 10 for what should be kept"), *unused]
-    advice = _ADVICE.get(chat.failure, f"look at the service; it was given {seconds:g} s")
-    return [failed(CHECK, f"{where} does not judge: {chat.failure}", advice), *unused]
+        return [ok(CHECK, f"{where} answers: it rates an exchange worth keeping {value} of 10"), *unused]
+    advice = _ADVICE.get(chat.failure, f"check the service; the time limit was {seconds:g} s")
+    return [failed(CHECK, f"{where} gives no rating: {chat.failure}", advice), *unused]

@@ -23,5 +23,5 @@ async def check_rights(settings: Settings) -> list[Finding]:
     if tried.missing:
         who = principal(kafka)
         return [failed(CHECK, f"Kafka does not allow {who} {right}", right.command(kafka)) for right in tried.missing]
-    untried = f"; not tried, because they are not there: {', '.join(tried.absent)}" if tried.absent else ""
-    return [ok(CHECK, f"Kafka allows {principal(kafka)} what a worker does{untried}")]
+    untried = f"; not tried, because they do not exist: {', '.join(tried.absent)}" if tried.absent else ""
+    return [ok(CHECK, f"Kafka allows {principal(kafka)} all operations of a worker{untried}")]

@@ -88,16 +88,14 @@ def _advice(problem: str) -> str:
     section, dot, name = key.rpartition(".")
     meant = difflib.get_close_matches(name, _names(section), 1)
     if meant:
-        return f"there is no such setting; {section}{dot}{meant[0]} is one"
-    return f"there is no such setting; known here: {', '.join(_names(section))}"
+        return f"there is no such setting; did you mean {section}{dot}{meant[0]}?"
+    return f"there is no such setting; known settings: {', '.join(_names(section))}"
 
 
 def _unknown(variable: str) -> Finding:
     known = [PREFIX + key.upper().replace(".", "__") for key in _keys()]
     meant = difflib.get_close_matches(variable.upper(), known, 1)
-    todo = (
-        f"write {meant[0]}" if meant else "remove it, or write SILTSTONE_SECTION__KEY, with two underscores between"
-    )
+    todo = f"write {meant[0]}" if meant else "remove it, or write SILTSTONE_SECTION__KEY, with two underscores"
     return warning(CHECK, f"{variable} in the environment sets nothing", todo)
 
 

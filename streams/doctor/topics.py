@@ -22,7 +22,7 @@ def contract_findings(compared: Compared) -> list[Finding]:
         found.append(
             warning(
                 TOPICS,
-                f"the broker does not tell the settings of {', '.join(compared.untold)}: they are not compared",
+                f"the broker does not show the settings of {', '.join(compared.untold)}, so they are not compared",
                 "allow kafka.sasl_username DESCRIBE_CONFIGS on them",
             )
         )
@@ -41,21 +41,19 @@ def topic_findings(
     missing = [name for name in names.all() if name not in counts]
     if missing and not kafka.create_topics:
         found.append(
-            failed(
-                TOPICS, f"there is no {', '.join(missing)}", "create what is missing, or allow kafka.create_topics"
-            )
+            failed(TOPICS, f"missing topics: {', '.join(missing)}", "create them, or set kafka.create_topics to true")
         )
     elif missing and kafka.replication > brokers:
         found.append(
             failed(
                 TOPICS,
-                f"kafka.replication is {kafka.replication}, and there are {brokers} brokers to keep a copy each",
-                f"set kafka.replication to {brokers} at the most, or start more brokers",
+                f"kafka.replication is {kafka.replication}, more than the number of brokers ({brokers})",
+                f"set kafka.replication to at most {brokers}, or start more brokers",
             )
         )
     if found:
         return found
     there = len(names.all()) - len(missing)
     if not missing:
-        return [ok(TOPICS, f"all {there} are there, with {kafka.partitions} partitions where it matters")]
-    return [ok(TOPICS, f"{there} of {len(names.all())} are there; the worker makes the others at its start")]
+        return [ok(TOPICS, f"all {there} topics exist, with {kafka.partitions} partitions where required")]
+    return [ok(TOPICS, f"{there} of {len(names.all())} topics exist; the worker creates the others at its start")]

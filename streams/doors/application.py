@@ -68,15 +68,15 @@ class NewSessionEnd(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     user_id: Id | None = None
-    timestamp: Timestamp | None = Field(default=None, description="now, by lifecycle.clock, where it is not given")
+    timestamp: Timestamp | None = Field(default=None, description="by default now, by lifecycle.clock")
 
 
 class Readiness(BaseModel):
     ready: bool
     waiting_for: list[str] = Field(description="why it is not ready")
-    warnings: list[str] = Field(description="what is amiss, though the worker works")
-    coming_back: list[ShownBehind] = Field(description="what of which partition is not back yet, and how far it is")
-    eta_seconds: float | None = Field(description="until what is done now is done; null while that is not known")
+    warnings: list[str] = Field(description="faults that do not stop the worker")
+    coming_back: list[ShownBehind] = Field(description="parts of partitions that are being recovered, with progress")
+    eta_seconds: float | None = Field(description="time left for the current steps; null while it is not known")
 
 
 def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
@@ -115,7 +115,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         "/v1/sessions/{session_id:path}/decisions",
         tags=["conversations"],
         dependencies=consistency.reads,
-        responses=because(404, "The worker holds nothing of this session"),
+        responses=because(404, "The worker has no data of this session"),
     )
     async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
         """The decision on each exchange of a session, oldest first: promoted, dropped or undecided, and why.

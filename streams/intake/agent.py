@@ -231,7 +231,7 @@ class ShortTermAgent:
     def _have_summed_up(self, partition: int, session: Session, wanted: SummaryWanted) -> None:
         """Request a summary. A user who asks for one means the whole day, not one session's newest messages."""
         triggers = self._rules.triggers
-        assert triggers is not None, "it is they who want it"
+        assert triggers is not None, "only triggers request summaries"
         others: list[tuple[str, Message]] = []
         if wanted.reason == "manual":
             known = {message.message_id for message in wanted.messages}
@@ -335,7 +335,9 @@ class ShortTermAgent:
         """Call after recovery of the tables: measure silence from now, and request pending ratings again."""
         if lost := self._store.recovered():
             self._metrics.lost_exchanges.inc(lost)
-            log.warning("%d exchanges of windows are not in their changelog; the sessions go on without them", lost)
+            log.warning(
+                "%d window exchanges are missing from their changelog; the sessions continue without them", lost
+            )
         self.idle.clear()
         asked: list[tuple[int, Session, Exchange]] = []
         for partition, session in self._store.all_sessions():

@@ -129,7 +129,7 @@ class BrokerLink:
         tried = await try_rights(self._kafka, frozenset(self._hot.changelogs), tokens=self._tokens)
         if tried.missing:
             return not_allowed(self._kafka, tried.missing)
-        return SiltstoneError(f"Kafka refused a right that it gives now ({type(exc).__name__}): restart it")
+        return SiltstoneError(f"Kafka refused a right, and grants it now ({type(exc).__name__}): restart the worker")
 
     def topic_id(self, topic: str) -> str:
         """Return the id of the topic with this name; empty if the broker gives none."""
@@ -168,7 +168,7 @@ class BrokerLink:
                 await self._topics.note()
                 self._hot.started_over = frozenset()
         except BrokerUnavailable as exc:
-            log.debug("the topics are not looked at: %s", exc)  # health and the consumer report it
+            log.debug("the topics are not checked: %s", exc)  # health and the consumer report it
         except SiltstoneError as exc:
             self._hot.halt(exc, "topics")
 

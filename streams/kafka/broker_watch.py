@@ -97,9 +97,9 @@ class BrokerWatch:
             broker.silent += 1
         match broker.outage.seen(amiss=broker.silent >= AWAY_AFTER):
             case Told.BEGINS:
-                log.warning("Kafka broker %s does not answer since %s: %s", name, iso(broker.heard), why)
+                log.warning("Kafka broker %s has not answered since %s: %s", name, iso(broker.heard), why)
             case Told.GOES_ON:
-                log.warning("Kafka broker %s still does not answer, since %s: %s", name, iso(broker.heard), why)
+                log.warning("Kafka broker %s has still not answered since %s: %s", name, iso(broker.heard), why)
             case Told.IS_OVER:
                 log.info("Kafka broker %s answers again, after %.0f s", name, (broker.heard - heard) / 1000)
 
@@ -111,7 +111,7 @@ class BrokerWatch:
             return bool(self._listed)
         if address in self._configured or broker.outage.seconds < GONE_SECONDS:
             return False
-        log.info("Kafka broker %s:%d is not one of the cluster any more", *address)
+        log.info("Kafka broker %s:%d is no longer part of the cluster", *address)
         return True
 
 

@@ -28,7 +28,7 @@ class Losses:
         """Report records that were deleted from the log before they were read."""
         self._metrics.lost_records.labels(lost.topic).inc(lost.end - lost.start)
         log.warning(
-            "%s[%d]: offsets %d to %d were deleted before they were read; the oldest record that is there is %s",
+            "%s[%d]: offsets %d to %d were deleted before they were read; the oldest remaining record is %s",
             lost.topic,
             lost.partition,
             lost.start,
@@ -51,8 +51,8 @@ class Losses:
             if emptied:
                 self._metrics.emptied_changelogs.labels(table.topic).inc()
                 log.warning(
-                    "%s[%d]: restored 0 rows although offset %d of %s was committed; its first offset is %d: what "
-                    "was in its rows is lost",
+                    "%s[%d]: restored 0 rows although offset %d of %s was committed; its first offset is %d: the "
+                    "content of its rows is lost",
                     table.topic,
                     table.partition,
                     offset,
@@ -61,7 +61,7 @@ class Losses:
                 )
             else:
                 log.warning(
-                    "%s[%d]: restored %d rows; offsets 0 to %d were deleted: what was in these rows alone is lost",
+                    "%s[%d]: restored %d rows; offsets 0 to %d were deleted: rows that were only there are lost",
                     table.topic,
                     table.partition,
                     table.rows,
@@ -74,7 +74,7 @@ class Losses:
             return  # records before a lowered offset are in: reading them again changes nothing
         if newest is None:
             log.warning(
-                "%s[%d]: the group's offset was set to %d by another tool; what was passed over is not known",
+                "%s[%d]: the group's offset was set to %d by another tool; it is unknown which offsets were skipped",
                 topic,
                 partition,
                 committed,
@@ -87,8 +87,8 @@ class Losses:
         except BrokerUnavailable:
             at = None
         log.warning(
-            "%s[%d]: offsets %d to %d were passed over unread: the group's offset was set to %d by another tool; "
-            "the oldest of these records that is there is %s",
+            "%s[%d]: offsets %d to %d were skipped unread: the group's offset was set to %d by another tool; "
+            "the oldest remaining one of these records is %s",
             topic,
             partition,
             start,

@@ -34,6 +34,6 @@ class Stalls:
         reason = self.reason
         match self._outage.seen(amiss=bool(reason)):
             case Told.BEGINS | Told.GOES_ON:
-                log.error("%s. It is tried again; nothing is lost, and nothing goes on being kept", reason)
+                log.error("%s. The worker tries again; nothing is lost, but nothing new is stored", reason)
             case Told.IS_OVER:
                 log.info("offsets are committed again")

@@ -35,7 +35,7 @@ from streams.shards.models import ShardModel
 from streams.shards.owned import OwnedShards
 from streams.telemetry.activity.message_flow import Flow
 from streams.telemetry.metrics import Metrics
-from tables.memories.batch import Applied
+from tables.memories.applied import Applied
 from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ class LongTermAgent:
             return records
         if partition not in self._of_watermark:
             if await watermark_at(self._read, partition, low.offset) != low:
-                log.warning("shard %d: the log is another one than before: its events are new ones", partition)
+                log.warning("shard %d: the log was replaced: its events count as new", partition)
                 await self._shards.call(partition, Shard.begin_log_anew)
                 return records
             self._of_watermark.add(partition)

@@ -10,7 +10,7 @@ from schemas.events import Expire
 from schemas.ids import event_id
 from streams.kafka.event_log import EventLog
 from streams.shards.owned import OwnedShards
-from tables.memories.catalog.catalog import ExpiredItem
+from tables.memories.catalog.changes import ExpiredItem
 from tables.memories.shard import Shard
 
 #: The most items of a shard in one run; the rest waits for the next.

@@ -101,7 +101,7 @@ class GroupWriter:
                 self._group = []
             self._task = None
         except asyncio.CancelledError:
-            self._fail(RuntimeError("a write was cancelled, and its partition was not revoked"))
+            self._fail(RuntimeError("a write was cancelled although its partition was not revoked"))
             raise
         except Exception as exc:
             self._fail(exc)

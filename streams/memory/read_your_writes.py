@@ -46,9 +46,9 @@ class ReadYourWrites:
         """Reserve a place to wait, before anything is written. Raises `NotReady` if there is none."""
         who = asked_by.get()
         if self._waiting.total() >= self._most:
-            raise NotReady(f"{self._waiting.total()} requests wait for what they wrote; ask again")
+            raise NotReady(f"{self._waiting.total()} requests wait for their own writes; ask again")
         if who is not None and self._waiting[who] >= self._most_of_one:
-            raise NotReady(f"{self._waiting[who]} requests with this token wait for what they wrote; ask again")
+            raise NotReady(f"{self._waiting[who]} requests with this token wait for their own writes; ask again")
         self._waiting[who] += 1
         try:
             yield
@@ -63,9 +63,9 @@ class ReadYourWrites:
             async with asyncio.timeout(seconds):
                 for place in newest(places):
                     if not await self._log.is_written(*place):
-                        raise NotReady(f"nothing lies at {place} yet; ask again, or without this token")
+                        raise NotReady(f"there is no record at {place} yet; ask again, or without this token")
         except TimeoutError as exc:
-            raise NotReady("the broker does not say how far the log reaches; ask again") from exc
+            raise NotReady("the broker does not give the end of the log; ask again") from exc
 
     async def until(self, places: Sequence[Place], seconds: float) -> bool:
         """True if all effects can be read within this many seconds. Raises `ShardNotHere` if a partition moves."""

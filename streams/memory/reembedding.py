@@ -186,7 +186,7 @@ class Reembedder:
             raise
         except Exception as exc:
             progress.phase, progress.error = Phase.FAILED, _reason(exc)
-            log.error("the vectors are not those of %s yet: %s", named(wanted), progress.error)
+            log.error("the change to vectors of %s failed: %s", named(wanted), progress.error)
         finally:
             if not models.mixed:
                 models.next = None
@@ -202,7 +202,7 @@ class Reembedder:
     async def _change(self, embedding: Embedding, target: VectorModel) -> None:
         models, progress = self._shards.models, self.progress
         if not self._shards.partitions():
-            raise ReembeddingRefused("this worker has no shards now: ask again, or another worker")
+            raise ReembeddingRefused("this worker has no shards now: ask again, or ask another worker")
         for partition in self._shards.partitions():
             with contextlib.suppress(ShardNotHere):  # it has moved: see below
                 await self._ask(partition, partial(Reembedding.refuse_other, target=target))

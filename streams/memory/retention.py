@@ -78,7 +78,7 @@ class RetentionJob:
         newest = due.newest
         if newest is not None:
             if await watermark_at(self._read, partition, newest.offset) != newest:
-                log.info("shard %d: the log is another one than before", partition)
+                log.info("shard %d: the log was replaced", partition)
                 await self._shards.call(partition, Shard.begin_log_anew)
             elif newest.offset > due.position:
                 return  # the log is just being read again

@@ -76,7 +76,7 @@ class Writes:
                 await self._effects.are_written(places, WAIT_SECONDS)
                 if not await self._effects.until(places, seconds):
                     where = ", ".join(map(str, places))
-                    raise NotReady(f"what was written at {where} cannot be read after {seconds:g} s; ask again")
+                    raise NotReady(f"the write at {where} cannot be read after {seconds:g} s; ask again")
 
     async def add_message(self, user_id: str, message: bytes) -> Place:
         """Produce a chat message, or a session's end, as JSON. Raises as `write` does."""

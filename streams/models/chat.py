@@ -95,7 +95,7 @@ class ChatModel:
                 failure,
                 none.reason,
                 not self._settings.api_key.get_secret_value(),
-                f"; nothing is asked within {none.pause:g} s" if none.pause else "",
+                f"; no requests for {none.pause:g} s" if none.pause else "",
             )
 
     def resumes_in(self) -> float:

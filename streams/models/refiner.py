@@ -76,7 +76,7 @@ class ModelRefiner:
             self._supersede.about(data),
             read=lambda answer: verdict_in(answer, len(older)),
             max_tokens=5,
-            failure="it was not found out what a memory replaces",
+            failure="the model did not say what a memory replaces",
         )
 
     async def summary(self, members: Sequence[Memory]) -> str | None:

@@ -143,17 +143,17 @@ class Filter:
         if field == "created_at":
             return cls(field, name, _spans(name, value))
         if name in ("in", "nin") and not isinstance(value, list):
-            raise ValueError(f"a filter: {name} wants a JSON list")
+            raise ValueError(f"a filter: {name} takes a JSON list")
         if field == "source" and (name not in _OF_SOURCES or not all(isinstance(one, str) for one in _listed(value))):
             raise ValueError(f"a filter: source takes {', '.join(_OF_SOURCES)}, and texts such as tool or token:name")
         if name == "startswith" and not isinstance(value, str):
-            raise ValueError("a filter: startswith wants a text")
+            raise ValueError("a filter: startswith takes a text")
         if name == "matches":
             check_pattern(value)
         if name in ("gt", "gte", "lt", "lte") and (
             isinstance(value, bool) or not isinstance(value, str | int | float)
         ):
-            raise ValueError(f"a filter: {name} wants a number, a text or a time")
+            raise ValueError(f"a filter: {name} takes a number, a text or a time")
         return cls(field, name, value)
 
     @classmethod
@@ -235,7 +235,7 @@ def _spans(name: str, value: Any) -> Span | list[Span]:
     if name not in ("in", "nin"):
         return _span(value)
     if not isinstance(value, list):
-        raise ValueError(f"a filter: {name} wants a JSON list")  # noqa: TRY004 - as for all filter errors
+        raise ValueError(f"a filter: {name} takes a JSON list")  # noqa: TRY004 - as for all filter errors
     return [_span(one) for one in value]
 
 
@@ -248,7 +248,7 @@ def _span(value: Any) -> Span:
         start = parse_timestamp(moment.isoformat())
         return Span(start, start + (DAY_MS if _is_day(value) else 1))
     except ValueError as exc:
-        raise ValueError("created_at: is no time: a day, ISO 8601 or epoch milliseconds") from exc
+        raise ValueError("created_at: is not a time: give a day, ISO 8601 or epoch milliseconds") from exc
 
 
 def _is_day(value: str) -> bool:

@@ -46,7 +46,7 @@ def matches_object(found: Mapping[str, Any], pattern: Mapping[str, Any]) -> bool
 def check_pattern(pattern: Any) -> None:
     """Raises `ValueError`, which says what is allowed, for an invalid pattern."""
     if not isinstance(pattern, Mapping):
-        raise ValueError("a filter: matches wants a JSON object")  # noqa: TRY004 - as for all filter errors
+        raise ValueError("a filter: matches takes a JSON object")  # noqa: TRY004 - as for all filter errors
     for wanted in pattern.values():
         _check(wanted)
 

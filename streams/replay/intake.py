@@ -130,7 +130,7 @@ class ReplayedIntake:
             self._outbox.abandon()
             if self._not_allowed:
                 raise self._not_allowed[0]
-            raise SiltstoneError("the broker did not take what was promoted: look at it, then run the command again")
+            raise SiltstoneError("the broker did not accept the promotions: check it, then run the command again")
         counts = self._counts()
         if self._kept.silent:
             self._counted = counts

@@ -42,7 +42,7 @@ def _dropped(folder: Path) -> bool:
                 held.callback(ReplayProgress(path).close)
             shutil.rmtree(folder)
     except (SiltstoneError, OSError, sqlite3.Error) as exc:
-        log.info("an interrupted replay stays for now: %s", exc)
+        log.info("an interrupted replay cannot be removed yet: %s", exc)
         return False
     log.warning("an interrupted replay was removed, because a user was forgotten: %s", folder)
     return True

@@ -78,13 +78,15 @@ async def planned(asked: ReplayOptions, folder: Path, kafka: KafkaSettings, lead
     if path.exists():
         plan = _read(path)
         if plan.asked != asked:
-            raise SiltstoneError(f"{folder} holds a replay that was begun with other options: choose another folder")
+            raise SiltstoneError(
+                f"{folder} holds a replay that was started with other options: choose another folder"
+            )
         return plan
     _prepare(folder)
     await ensure_topics(kafka.model_copy(update={"create_topics": False}))
     plan = await _looked_up(asked, kafka, lead_ms)
     if not plan.records:
-        raise SiltstoneError("there is nothing to replay: the topics hold no records of that time")
+        raise SiltstoneError("there is nothing to replay: the topics have no records of that time")
     _write(path, plan)
     return plan
 
@@ -145,7 +147,7 @@ def _prepare(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise SiltstoneError(f"{folder} is not empty, and holds no replay: choose another folder")
+            raise SiltstoneError(f"{folder} is not empty, but holds no replay: choose another folder")
     except OSError as exc:
         raise DataDirError(folder, exc.strerror or str(exc)) from exc
 

@@ -65,7 +65,7 @@ class ReplayProgress:
         except sqlite3.Error as exc:
             self._db.close()
             if "locked" in str(exc):
-                raise SiltstoneError(f"another replay is at work in {path.parent}: wait for it, or end it") from exc
+                raise SiltstoneError(f"another replay is running in {path.parent}: wait for it, or stop it") from exc
             raise DataDirError(path, str(exc)) from exc
 
     def close(self) -> None:

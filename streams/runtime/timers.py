@@ -47,12 +47,12 @@ class Timer(StrEnum):
     TOPIC_IDS = "topic ids"
 
 
-_OWN_SHARD: Final = "an own shard cannot be written: what the log brings could not be, either"
+_OWN_SHARD: Final = "a shard of this worker cannot be written, so new events of the log could not be either"
 #: The timers whose failure stops the worker, and why. All others log and count a failure, and continue.
 MAY_HALT: Final[Mapping[Timer, str]] = MappingProxyType(
     {
-        Timer.SESSIONS: "no session would end any more, and nothing be promoted of it",
-        Timer.NOTES: "notes would outlive their time",
+        Timer.SESSIONS: "sessions would no longer end, and their exchanges not be promoted",
+        Timer.NOTES: "notes would not expire",
         Timer.ACCESSES: "accesses would not count against ageing, and would pile up in memory",
         Timer.AGING: _OWN_SHARD,
         Timer.SAVING: _OWN_SHARD,

@@ -86,7 +86,7 @@ class OwnedShards:
         shards, limit = len(self._open), self._memory.limit
         if (needed := self._memory.needed(shards)) > limit:
             log.warning(
-                "memory_limit (%s) is too little for %d shards: they may take %s; raise it, or start more workers",
+                "memory_limit (%s) is too small for %d shards, which may need %s: raise it, or start more workers",
                 in_units(limit),
                 shards,
                 in_units(needed),

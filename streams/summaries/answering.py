@@ -180,7 +180,7 @@ class Answering:
         if place.instead_of is None:
             return "written"
         wanted = place.instead_of
-        log.warning("a summary is in %s: %s cannot be written to (%s)", place.path, wanted.path, wanted.reason)
+        log.warning("a summary was written to %s: %s is not writable (%s)", place.path, wanted.path, wanted.reason)
         return "written_elsewhere"
 
     def _settle(self, of: Day, one: PendingRequest, outcome: str, generation: int) -> None:
@@ -192,7 +192,9 @@ class Answering:
             self._metrics.summaries.labels("repeated").inc(len(one.batches) - 1)
         if outcome == "failed":
             for given_up in self._pending.keep(of.partition, Pending(request_in(one.raw), one.tries + 1)):
-                log.error("a summary of %s is given up: too many of its user wait", given_up.request.date)
+                log.error(
+                    "a summary of %s is given up: too many of this user's summaries wait", given_up.request.date
+                )
         else:
             self._pending.drop(of.partition, of.user_id, one.heading.run_id)
         one.answered()

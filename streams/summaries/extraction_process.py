@@ -64,7 +64,7 @@ class ExtractionProcess:
         try:
             told = await self._process.call(made, orders, self._seconds)
         except ProcessDied as exc:
-            log.warning("the summaries' process %s, over %d of them; it is started again", exc, len(orders))
+            log.warning("the summaries' process %s, with %d of them to make; it is started again", exc, len(orders))
             await self._end()
             return None
         except asyncio.CancelledError:

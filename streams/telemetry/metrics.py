@@ -28,23 +28,23 @@ class Metrics:
         )
         self.wordless = Counter(
             "siltstone_wordless_messages",
-            "Messages passed over: they have no words (calls of tools, pictures alone)",
+            "Messages skipped because they have no text (only tool calls or pictures)",
             registry=registry,
         )
         self.late = Counter(
             "siltstone_late_messages",
-            "Messages older than what was decided on already: each became an exchange of its own",
+            "Messages older than a decided exchange: each became an exchange of its own",
             registry=registry,
         )
         self.clock_corrected = Counter(
             "siltstone_clock_corrected_messages",
-            "Messages whose time was another clock's: ahead of their record, or behind the message before them",
+            "Messages whose time was corrected: ahead of their record, or behind the previous message",
             ["why"],
             registry=registry,
         )
         self.clock_skew = Gauge(
             "siltstone_clock_skew_seconds",
-            "The time of a producer's newest message less that of its record, by the header producer",
+            "Time of a producer's newest message minus the time of its record, by the header producer",
             ["producer"],
             registry=registry,
         )
@@ -56,24 +56,24 @@ class Metrics:
         )
         self.lost_exchanges = Counter(
             "siltstone_lost_exchanges",
-            "Exchanges of windows that were not in their changelog when it was read back",
+            "Window exchanges that were missing from their changelog at a recovery",
             registry=registry,
         )
         self.lost_records = Counter(
             "siltstone_lost_records",
-            "Offsets of records that were deleted from the log, or passed over, before they were read, by topic",
+            "Offsets of records that were deleted or skipped before they were read, by topic",
             ["topic"],
             registry=registry,
         )
         self.emptied_changelogs = Counter(
             "siltstone_emptied_changelogs",
-            "Partitions of changelogs without a row when they were read back, although offsets were committed",
+            "Changelog partitions that had no rows at a recovery, although offsets were committed",
             ["topic"],
             registry=registry,
         )
         self.timer_failures = Counter(
             "siltstone_timer_failures",
-            "Failures of timers without which the worker goes on",
+            "Failures of timers that do not stop the worker, by timer",
             ["timer"],
             registry=registry,
         )
@@ -86,12 +86,14 @@ class Metrics:
         )
         self.ratings = Counter(
             "siltstone_ratings",
-            "Exchanges that a model was to value, by outcome (answered, failed, kept: it had answered before)",
+            "Exchanges to be rated by a model, by outcome (answered, failed, kept: it had answered before)",
             ["outcome"],
             registry=registry,
         )
         self.ratings_waiting = Gauge(
-            "siltstone_ratings_waiting", "Exchanges whose rating is asked for and not known", registry=registry
+            "siltstone_ratings_waiting",
+            "Exchanges whose rating was requested and is not known yet",
+            registry=registry,
         )
         self.refinements = Counter(
             "siltstone_refinements",
@@ -102,25 +104,25 @@ class Metrics:
         )
         self.refinements_waiting = Gauge(
             "siltstone_refinements_waiting",
-            "New memories that a model is still to be asked about",
+            "New memories that wait for a question to a model",
             registry=registry,
         )
         self.summaries = Counter(
             "siltstone_summaries",
             "Requests for a summary, by outcome (written, written_elsewhere: in the fallback directory, coalesced: "
-            "answered by the summary of another one for the same day, empty, repeated, forgotten, failed: tried "
-            "again with the user's next one)",
+            "answered with another request for the same day, empty, repeated, forgotten, failed: tried again with "
+            "the user's next one)",
             ["outcome"],
             registry=registry,
         )
         self.summaries_left_out = Counter(
             "siltstone_summary_messages_left_out",
-            "Messages that the summary of their day did not read: it had read as many newer ones as one reads",
+            "Messages that did not fit into the summary of their day, which reads the newest ones",
             registry=registry,
         )
         self.summaries_waiting = Gauge(
             "siltstone_summary_days_waiting",
-            "Days of users whose summary is asked for and not begun",
+            "Days of users whose summary was requested and has not begun",
             registry=registry,
         )
         self.forgotten_folders = Gauge(
@@ -136,7 +138,7 @@ class Metrics:
         )
         self.refused = Counter(
             "siltstone_refused_records",
-            "Records that the broker refused for good, by topic and error: each is a dead letter, cut if it must be",
+            "Records that the broker refused for good, by topic and error: each is a dead letter, cut if too large",
             ["topic", "error"],
             registry=registry,
         )
@@ -149,12 +151,12 @@ class Metrics:
         )
         self.short_term_hits = Counter(
             "siltstone_short_term_hits",
-            "Hits of searches and contexts that were exchanges of short-term windows, and no memories",
+            "Hits of searches and contexts that were exchanges of short-term windows, not memories",
             registry=registry,
         )
         self.promotion_age = Histogram(
             "siltstone_promotion_age_seconds",
-            "Seconds from the production of the record that decided on a promotion until it is in long-term memory",
+            "Seconds from the production of the record that decides on a promotion until its memory is stored",
             buckets=PROMOTION_AGES,
             registry=registry,
         )
@@ -173,93 +175,96 @@ class Metrics:
         )
         self.scores = Gauge(
             "siltstone_memory_scores",
-            "Memories of this worker's shards, by the lower end of the ten points that their score is in",
+            "Memories of this worker's shards, by score in steps of ten points (the lower end)",
             ["from_score"],
             registry=registry,
         )
         self.outliers = Gauge(
             "siltstone_memory_score_outliers",
-            "Memories of this worker's shards whose score is beyond the fences, by side (low, high)",
+            "Memories of this worker's shards whose score is an outlier, by side (low, high)",
             ["side"],
             registry=registry,
         )
         self.transitions = Counter(
             "siltstone_transitions",
-            "Changes of state that the transitions topic has taken, by pair",
+            "Changes of state that were published to the transitions topic, by pair",
             ["from", "to"],
             registry=registry,
         )
         self.cleanup = Counter(
             "siltstone_cleanup",
-            "Memories that cleanup asked for, by what is to become of them (archived, removed)",
+            "Memories that cleanup requested to be archived or removed, by outcome",
             ["outcome"],
             registry=registry,
         )
         self.snapshots = Counter(
             "siltstone_snapshots",
-            "Turns of the analysts' copy, by outcome (made, unchanged, postponed, spared, failed)",
+            "Runs of the analysts' copy, by outcome (made, unchanged, postponed, spared, failed)",
             ["outcome"],
             registry=registry,
         )
         self.checkpoints = Counter(
             "siltstone_checkpoints",
-            "Checkpoints that were begun, by outcome (taken, given_up, fenced, store_away, store_full, "
+            "Checkpoints that began, by outcome (taken, given_up, fenced, store_away, store_full, "
             "store_refused, store_missing, mismatch, changed, failed; not_expired: older ones stay for now)",
             ["outcome"],
             registry=registry,
         )
         self.checkpoint_bytes = Counter(
-            "siltstone_checkpoint_uploaded_bytes", "Bytes of checkpoints that were uploaded", registry=registry
+            "siltstone_checkpoint_uploaded_bytes", "Uploaded bytes of checkpoints", registry=registry
         )
         self.checkpoint_at = Gauge(
             "siltstone_checkpoint_timestamp_seconds",
-            "Moment of the newest checkpoint of each partition of this worker, in seconds since 1970",
+            "Time of the newest checkpoint of each partition of this worker, in seconds since 1970",
             ["partition"],
             registry=registry,
         )
         self.restores = Counter(
             "siltstone_restores",
-            "Partitions that were assigned, by where their state came from (disk, checkpoint, log)",
+            "Assigned partitions, by the source of their state (disk, checkpoint, log)",
             ["source"],
             registry=registry,
         )
         self.warm_copies = Gauge(
-            "siltstone_warm_copies", "Partitions of other workers of which a copy is on this disk", registry=registry
+            "siltstone_warm_copies", "Warm copies of other workers' partitions on this disk", registry=registry
         )
         self.warm_takeovers = Counter(
-            "siltstone_warm_takeovers", "Partitions that were assigned, and whose copy was here", registry=registry
+            "siltstone_warm_takeovers", "Assigned partitions that had a warm copy on this disk", registry=registry
         )
         self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
         self.windows_resident = Gauge(
             "siltstone_windows_resident_bytes",
-            "What decoded rows of windows take of the memory, at the most, as it is counted",
+            "Upper estimate of the memory of decoded window rows, in bytes",
             registry=registry,
         )
         self.windows_read_back = Gauge(
             "siltstone_windows_rows_read_back",
-            "Rows of windows that were not in memory when they were needed, since the start",
+            "Window rows that were read from disk because they were not in memory, since the start",
             registry=registry,
         )
         self.lag = Gauge("siltstone_lag_records", "Records not yet committed, by topic", ["topic"], registry=registry)
         self.uncommitted_seconds = Gauge(
             "siltstone_uncommitted_seconds",
-            "Seconds for which nothing of what is processed could be committed; 0 while it can be",
+            "Seconds without a possible commit of processed records; 0 while commits succeed",
             registry=registry,
         )
         of_what = ["partition", "part", "doing"]
         self.behind_done = Gauge(
             "siltstone_coming_back_done",
-            "What is done of what a partition needs before it is back: rows (opening), bytes (restoring) or records "
-            "(catching up), by partition, part (memories, windows) and what is done",
+            "Recovery of a partition that is done: rows (opening), bytes (restoring) or records (catching up), by "
+            "partition, part (memories, windows) and phase (doing)",
             of_what,
             registry=registry,
         )
         self.behind_of_all = Gauge(
-            "siltstone_coming_back_of_all", "Of so many in all, where that is known", of_what, registry=registry
+            "siltstone_coming_back_of_all",
+            "Total of siltstone_coming_back_done, if it is known",
+            of_what,
+            registry=registry,
         )
         self.behind_seconds = Gauge(
             "siltstone_coming_back_eta_seconds",
-            "Seconds until that is done, by the rate of the last ones, where there is one",
+            "Seconds until the recovery is done, at the recent rate, if there is one",
             of_what,
             registry=registry,
         )

@@ -68,10 +68,11 @@ class SaidOnce(SpanExporter):
             self.away = away
             if away:
                 log.warning(
-                    "spans are dropped until the collector at %s takes them; the worker goes on without", self._where
+                    "spans are dropped until the collector at %s accepts them; the worker goes on without",
+                    self._where,
                 )
             else:
-                log.info("the collector at %s takes spans again", self._where)
+                log.info("the collector at %s accepts spans again", self._where)
         return result
 
     def shutdown(self) -> None:

@@ -86,7 +86,7 @@ class Assignment:
         # Flush before the new log is read: its rows have smaller offsets, so the former log's rows would win.
         if any(started_over) and not await self._hot.outbox.flush():
             servers = self._context.settings.kafka.bootstrap_servers
-            self._hot.halt(BrokerUnavailable(servers), "an earlier log's sessions")
+            self._hot.halt(BrokerUnavailable(servers), "sessions of the former log")
         await self._look_for_losses()
         committed = self._hot.committed(topics.long_term)
         for partition in self._long_term.catching_up:

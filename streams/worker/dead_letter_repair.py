@@ -93,7 +93,7 @@ class Repairing:
         """
         decode = self._decoders.get(letter.source_topic)
         if decode is None:
-            raise BadRecord("not_ours", f"{letter.source_topic} is no topic that is read here")
+            raise BadRecord("not_ours", f"this worker does not read topic {letter.source_topic}")
         value = text.encode()
         read = decode(_Given(value, letter.at))
         fields = orjson.loads(value)

@@ -51,11 +51,15 @@ class FormerWindows:
         for partition in sorted(former & self._seen):
             try:
                 stores.drop(partition)
-                log.info("windows %d: another worker's by now; they are removed here", partition)
+                log.info("windows %d: another worker owns them now; their files here are removed", partition)
             except WindowsLocked:
                 continue  # another worker on the same disk owns them
             except DataDirError as exc:
-                log.warning("windows %d: another worker's by now, and not removed here: %s", partition, exc)
+                log.warning(
+                    "windows %d: another worker owns them now, but their files here cannot be removed: %s",
+                    partition,
+                    exc,
+                )
         self._seen = former
 
 
@@ -99,7 +103,7 @@ class FormerShards:
                     continue  # its owner applies the commands
                 except (SiltstoneError, TimeoutError, OSError, duckdb.Error) as exc:  # damaged, or a full disk
                     why = type(exc).__name__ if isinstance(exc, duckdb.Error) else exc
-                    log.warning("shard %d: what is here of it was not looked through: %s", partition, why)
+                    log.warning("shard %d: its files here were not checked for forgotten data: %s", partition, why)
 
     async def _follow(self, partition: int, catalog: Path) -> None:
         start = self._looked.get(partition)
@@ -140,4 +144,4 @@ class FormerShards:
         for event, at in found:
             if isinstance(event, ForgetUser):
                 await self._summaries.forget_earlier(event.user_id, at)
-        log.info("shard %d: another worker's by now; %d commands to forget were followed here", partition, len(found))
+        log.info("shard %d: another worker owns it now; %d forget commands were applied here", partition, len(found))

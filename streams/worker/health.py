@@ -52,7 +52,9 @@ class WorkerHealth:
             reasons.append("the shards are being opened")
             reasons += self._checkpointing.waiting()
         elif self._long_term.catching_up:
-            reasons.append(f"shards are being compared with the log, or filled up: {self._long_term.catching_up}")
+            reasons.append(
+                f"shards are being compared with the log, or are catching up: {self._long_term.catching_up}"
+            )
         return reasons
 
     def warnings(self) -> list[str]:

@@ -175,4 +175,4 @@ class Jobs:
             try:
                 await asyncio.to_thread(stores.erase, partition)
             except DataDirError as exc:
-                log.warning("what was forgotten is not erased yet: %s", exc)
+                log.warning("forgotten data is not erased yet: %s", exc)

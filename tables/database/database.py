@@ -71,7 +71,7 @@ class Interruption:
     def check(self) -> None:
         """Raises `duckdb.InterruptException` after `call`."""
         if self._called:
-            raise duckdb.InterruptException("it was given up")
+            raise duckdb.InterruptException("it was interrupted")
 
     def call(self) -> None:
         """Repeat the call until the work has ended: between two statements there is nothing to interrupt."""

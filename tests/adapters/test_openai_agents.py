@@ -85,7 +85,7 @@ async def test_the_agent_goes_on_while_nobody_answers_and_the_copy_follows(
     with reserved_port() as port, Memory(f"http://127.0.0.1:{port}", retries=Retries(attempts=1)) as away:
         session = SiltstoneSession(inner, away, user_id=user)
         await run(session, Parrot(), "Hello", session_input_callback=session.recall)
-        assert "nothing is recalled: Unreachable" in caplog.text
+        assert "no memories are recalled: Unreachable" in caplog.text
         assert len(await inner.get_items()) == 2
         session._talk._memory = memory
         await run(session, Parrot(), "Again")

@@ -68,12 +68,12 @@ async def test_what_is_refused_for_good_is_dropped_and_the_others_are_said(
     with caplog.at_level(logging.WARNING):
         await talk.say([("user", "a"), ("user", "refused"), ("assistant", "b")])
     assert worker.took == ["a", "b"]
-    assert "a message is not said, and is dropped: InvalidRequest: content: no" in caplog.text
+    assert "the worker refused a message, which is dropped: InvalidRequest: content: no" in caplog.text
     worker.requests = 0
     with caplog.at_level(logging.WARNING):
         await talk.say([("user", "too long"), ("user", "c")])
     assert (worker.took, worker.requests) == (["a", "b", "c"], 1)
-    assert "a message is not said, and is dropped: content: 32 KiB" in caplog.text
+    assert "the worker refused a message, which is dropped: content: 32 KiB" in caplog.text
 
 
 async def test_an_outage_in_the_middle_says_nothing_twice(worker: Worker, talk: Talk) -> None:

@@ -44,7 +44,7 @@ def test_what_was_said_becomes_a_memory_under_its_id_when_the_session_ends(memor
     ]
     added = memory.add([*said, {"role": "user", "content": "And I ski"}], user_id="ann", session_id="s 1")
     hits = memory.search("Who lives in Oslo?", user_id="ann").results
-    assert [(one.memory, one.state) for one in hits][0] == ("I live in Oslo\nOk", "short_term")
+    assert (hits[0].memory, hits[0].state) == ("I live in Oslo\nOk", "short_term")
     memory.end_session(user_id="ann", session_id="s 1")
     kept = memory.list(user_id="ann").memories
     assert [one.memory for one in kept] == ["I live in Oslo\nOk", "And I ski"]

@@ -17,7 +17,8 @@ import pytest
 from schemas.lifecycle import DAY_MS
 from schemas.settings import AnalyticsSettings, LifecycleSettings
 from tables.database.migrations import statement
-from tables.memories.catalog.catalog import Catalog, NewLink
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import NewLink
 from tests.support.making import START
 from tests.tables.analysts.test_copy import copy_of, shard
 from tests.tables.memories.catalog.test_catalog import adding, memory

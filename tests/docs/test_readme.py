@@ -195,7 +195,7 @@ def test_the_demo_ends_with_one_of_its_daily_summaries(tmp_path: Path) -> None:
     """Of the bundled chats: days that are over, ten messages of one session, and the newest day on request."""
     result = as_users_do("demo", "--data", str(tmp_path / "d"), COLUMNS="120")
     assert result.returncode == 0, result.stderr
-    told = re.search(r"(\d+) summaries were written\. One of their files, ", result.stdout)
+    told = re.search(r"(\d+) summaries were written\. One of the files, ", result.stdout)
     assert told is not None, result.stdout
     assert 16 <= int(told[1]) <= 20, "requests for a day that wait together become one summary"
     shown = result.stdout[told.end() :]

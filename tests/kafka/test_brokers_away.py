@@ -31,7 +31,7 @@ async def test_each_broker_is_told_when_it_goes_and_when_it_is_back(
     async with running.started(settings.model_copy(update={"kafka": kafka})) as worker:
         await running.until_ready(worker)
         await until(lambda: len(worker.broker._brokers._watched) == 3, alive=worker)
-        gone = [("WARNING", f"127.0.0.1:{node.ports['CLIENT']} does not answer") for node in (killed, paused)]
+        gone = [("WARNING", f"127.0.0.1:{node.ports['CLIENT']} has not answered") for node in (killed, paused)]
         killed.kill()
         await until(lambda: told() == gone[:1], alive=worker)
         paused.pause()

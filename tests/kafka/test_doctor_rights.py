@@ -28,7 +28,7 @@ async def test_each_right_that_is_missing_is_a_finding_with_its_command(safe: Se
     assert [finding.todo for finding in found] == [right.command(kafka) for right in left]
     await grant(safe.brokers, USER, left)
     (finding,) = await check_rights(of_its_own)
-    assert (finding.outcome, finding.what) == (Outcome.OK, f"Kafka allows User:{USER} what a worker does")
+    assert (finding.outcome, finding.what) == (Outcome.OK, f"Kafka allows User:{USER} all operations of a worker")
 
 
 async def test_what_is_to_be_made_needs_the_right_to(safe: Secured, settings: Settings) -> None:

@@ -51,7 +51,7 @@ async def test_offsets_that_are_set_past_the_lag_are_told(
         await until(lambda: worker.hot.lag()[topic] == 0, alive=worker)
     (said,) = told(caplog)
     where = f"{topic}[{partition_of(USER, settings.kafka.partitions)}]"
-    assert said.startswith(f"{where}: offsets 4 to 9 were passed over unread: the group's offset was set to 10 by")
+    assert said.startswith(f"{where}: offsets 4 to 9 were skipped unread: the group's offset was set to 10 by")
     assert " is of 20" in said
     caplog.clear()
     async with running.started(settings) as worker:

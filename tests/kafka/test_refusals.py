@@ -40,23 +40,23 @@ def strange_certificate(safe: Secured, kafka: KafkaSettings) -> KafkaSettings:
 CAUSES: dict[str, tuple[Wrong, str, str]] = {
     "wrong password": (
         changed("CLIENT", sasl_password=SecretStr("secret")),
-        "the password of user worker is refused",
+        "the password of user worker is wrong",
         "kafka.sasl_password",
     ),
     "unknown user": (
         changed("CLIENT", sasl_username="nobody"),
-        "knows no user nobody with SCRAM-SHA-256",
+        "has no user nobody for SCRAM-SHA-256",
         "kafka.sasl_username",
     ),
     "wrong mechanism": (
         changed("CLIENT", sasl_mechanism="PLAIN"),
-        "not SASL by PLAIN, but by SCRAM-SHA-256",
+        "does not accept SASL with PLAIN, only with SCRAM-SHA-256",
         "kafka.sasl_mechanism",
     ),
-    "wrong authority": (strange_authority, "another authority", "kafka.ssl_cafile"),
+    "wrong authority": (strange_authority, "not signed by an authority in", "kafka.ssl_cafile"),
     "the machine's authorities": (
         changed("CLIENT", ssl_cafile=None),
-        "none of this machine's authorities",
+        "not signed by an authority that this machine trusts",
         "kafka.ssl_cafile",
     ),
     "another host's certificate": (elsewhere, "not for localhost", "kafka.bootstrap_servers"),
@@ -83,20 +83,20 @@ CAUSES: dict[str, tuple[Wrong, str, str]] = {
     ),
     "no user where one is wanted": (
         changed("SASL", security_protocol="PLAINTEXT"),
-        "wants a user and a password",
+        "requires a user and a password",
         "set kafka.security_protocol to SASL_PLAINTEXT",
     ),
     "a user where none is known": (
         changed("TLS", security_protocol="SASL_SSL"),
-        "knows no SASL",
+        "does not use SASL",
         "set kafka.security_protocol to SSL",
     ),
     "no client's certificate": (
         changed("MUTUAL", ssl_certfile=None, ssl_keyfile=None),
-        "wants a client's certificate",
+        "requires a client certificate",
         "kafka.ssl_certfile and kafka.ssl_keyfile",
     ),
-    "a strange client's certificate": (strange_certificate, "refuses the client's certificate", "kafka.ssl_certfile"),
+    "a strange client's certificate": (strange_certificate, "refuses the client certificate", "kafka.ssl_certfile"),
 }
 
 
@@ -124,7 +124,7 @@ async def test_who_shows_the_right_thing_is_let_in(safe: Secured, listener: str)
 async def test_a_worker_that_is_refused_at_its_start_ends(safe: Secured, settings: Settings) -> None:
     """A patient one as well: waiting mends no password."""
     kafka = safe.settings(settings.kafka, sasl_password=SecretStr("secret"))
-    with pytest.raises(BrokerRefused, match="the password of user worker is refused"):
+    with pytest.raises(BrokerRefused, match="the password of user worker is wrong"):
         async with running.started(settings.model_copy(update={"kafka": kafka}), patient=True):
             pass
 

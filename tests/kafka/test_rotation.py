@@ -43,7 +43,7 @@ async def test_a_changed_password_is_told_in_log_and_health_until_it_is_right(
     await grant(own.brokers, USER, [group_right(kafka)])
     (node,) = own.brokers.nodes
     port, said = free_port(), tmp_path / "said"
-    wanted = f"does not let us in: the password of user {USER} is refused: correct kafka.sasl_password"
+    wanted = f"refuses access: the password of user {USER} is wrong: correct kafka.sasl_password"
     with worker(settings, kafka, port, said) as process:
         await until(lambda: bool(asked(port, "/readyz").get("ready")), alive=process)
         give_password(own, "another")

@@ -75,7 +75,9 @@ async def test_too_few_replicas_make_the_worker_unready_and_it_comes_back(three:
 
         async def unready() -> bool:
             status, reasons = await readyz(worker)
-            return status == 503 and any(f"{changelog} has not taken what is due" in reason for reason in reasons)
+            return status == 503 and any(
+                f"{changelog} has not accepted the due records" in reason for reason in reasons
+            )
 
         await until_it_is(unready, alive=worker)
         assert worker.hot.lag()[worker.topics.conversations] == 4

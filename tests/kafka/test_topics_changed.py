@@ -90,4 +90,4 @@ async def test_added_partitions_stop_the_worker_with_one_line(
         await until(lambda: worker.poll() is not None)
     assert worker.returncode == 1
     (told,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("siltstone: ")]
-    assert told.startswith(f"siltstone: topic {topic} has 6 partitions now, and had 4: ")
+    assert told.startswith(f"siltstone: topic {topic} now has 6 partitions instead of 4: ")

@@ -74,14 +74,14 @@ async def wrong(client: RealClient) -> None:
     cases: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         ("user_id: name the user", "add", ["x"], {}),
         ("user_id: name the user", "add", ["x"], {"agent_id": "guide"}),
-        ("custom_instructions: this is not known here", "add", ["x"], {"user_id": "a", "custom_instructions": "y"}),
-        ("metadata: app_id says whose it is", "add", ["x"], {"user_id": "a", "metadata": {"app_id": "b"}}),
+        ("custom_instructions: unknown field", "add", ["x"], {"user_id": "a", "custom_instructions": "y"}),
+        ("metadata: app_id names the owner", "add", ["x"], {"user_id": "a", "metadata": {"app_id": "b"}}),
         ("role 'martian' is none of", "add", [[{"role": "martian", "content": "x"}]], {"user_id": "a"}),
-        ("timestamp: 'once' is no time", "add", ["x"], {"user_id": "a", "timestamp": "once"}),
-        ("a question is about one user", "search", ["x"], {"filters": {"user_id": "*"}}),
+        ("timestamp: 'once' is not a time", "add", ["x"], {"user_id": "a", "timestamp": "once"}),
+        ("a request is about one user", "search", ["x"], {"filters": {"user_id": "*"}}),
         ("the field is one of", "search", ["x"], {"filters": {"user_id": "a", "colour": "red"}}),
-        ("reference_date: this is not known here", "search", ["x"], {**OF_ALICE, "reference_date": "2025-01-01"}),
-        ("name whose memories are to be deleted", "delete_all", [], {}),
+        ("reference_date: unknown field", "search", ["x"], {**OF_ALICE, "reference_date": "2025-01-01"}),
+        ("name the user whose memories to delete", "delete_all", [], {}),
         ("memory_id: ", "get", ["no-uuid"], {}),
     ]
     for why, method, args, kwargs in cases:
@@ -122,7 +122,7 @@ async def test_a_token_of_one_user_opens_that_users_memories_alone(settings: Set
             await until_known(reading)
             assert len((await reading.call("get_all", filters={}))["results"]) == 1
             assert (await reading.refusal("add", "x"))[0] == "AuthenticationError"
-            assert "this takes a valid token" in (await nobody.refusal("made"))[1]
+            assert "this requires a valid token" in (await nobody.refusal("made"))[1]
 
 
 async def token(worker: Siltstone, users: str, *scopes: Scope) -> str:

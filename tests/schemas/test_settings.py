@@ -538,7 +538,7 @@ def test_openais_variables_are_the_embedding_services_too(monkeypatch: pytest.Mo
         ),
         (
             LLM + "embedding: {backend: openai, base_url: 'http://127.0.0.1:11434/v1'}",
-            "embedding.api_key: is empty beside embedding.base_url: set it (any text, for a service that needs "
+            "embedding.api_key: is empty, but embedding.base_url is set: set the key (any text if the service needs "
             "none), or remove the URL",
         ),
     ],

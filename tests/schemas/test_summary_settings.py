@@ -94,7 +94,7 @@ def test_an_invalid_name_is_a_warning_and_the_next_one_is_used(monkeypatch: pyte
     assert asked(plan) == ("https://llm.example/v1", "own")
     (warning,) = map(str, plan.warnings)
     assert warning == (
-        f"{MODEL}: is not of the form provider/model, and not used; write it like deepseek/deepseek-chat"
+        f"{MODEL}: is not of the form provider/model, so it is not used; write it like deepseek/deepseek-chat"
     )
 
 
@@ -142,14 +142,14 @@ def test_the_service_is_the_providers_own_or_that_of_llm(file: str, model: str, 
     [
         ("", "llm.providers.deepseek.api_key: the summaries' model needs a key"),
         ("llm: {base_url: 'https://llm.example/v1'}", "llm.providers.deepseek.api_key: the summaries' model needs"),
-        (f"llm: {{api_key: {KEY}}}", "llm.providers.deepseek: is not set, and llm.base_url names no service"),
+        (f"llm: {{api_key: {KEY}}}", "llm.providers.deepseek: is not set, and llm.base_url does not name a service"),
         (
             f"llm: {{providers: {{deepseek: {{api_key: {KEY}}}}}}}",
             "llm.providers.deepseek.base_url: is empty, so its",
         ),
         (
             LLM.replace("model: judge-1", "providers: {deepseek: {base_url: 'https://deepseek.example/v1'}}"),
-            "llm.providers.deepseek.api_key: is empty beside its base_url",
+            "llm.providers.deepseek.api_key: is empty, but its base_url is set",
         ),
         (
             f"llm: {{api_key: {KEY}, providers: {{other: {{api_key: {KEY}, base_url: 'https://other.example'}}}}}}",
@@ -243,7 +243,7 @@ def test_an_interval_is_an_integer_from_0_to_100(monkeypatch: pytest.MonkeyPatch
 )
 def test_any_other_interval_is_a_warning_and_ten(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     """Not a mistake, and not the next one in the order."""
-    told = f"is no integer from 0 to 100, and {DEFAULT_INTERVAL} is used; correct it"
+    told = f"is not an integer from 0 to 100, so {DEFAULT_INTERVAL} is used; correct it"
     plan = plan_of(f"agents: {{summary: {{interval: {value}}}}}")
     assert (plan.interval, [str(warning) for warning in plan.warnings]) == (10, [f"agents.summary.interval: {told}"])
     monkeypatch.setenv(INTERVAL, value)
@@ -281,7 +281,7 @@ def test_what_is_neither_true_nor_false_is_a_warning(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(AUTO, "never")
     plan = plan_of("")
     assert plan.automatic
-    assert [warning.what for warning in plan.warnings] == [f"{AUTO}: is neither true nor false, and not used"]
+    assert [warning.what for warning in plan.warnings] == [f"{AUTO}: is neither true nor false, so it is not used"]
 
 
 # The rest

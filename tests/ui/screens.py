@@ -24,13 +24,11 @@ SCREENS = (
     Screen("session", "/ui/session?user_id=maya&session_id=maya-1031", "What would change it."),
     Screen("users", "/ui/memories", "lin"),
     Screen("memories", "/ui/memories?user_id=maya", "1 to "),
-    Screen(
-        "memory", "/ui/memories?user_id=maya&order=importance", "Where it comes from", "#found td.text a >> nth=0"
-    ),
+    Screen("memory", "/ui/memories?user_id=maya&order=importance", "Origin", "#found td.text a >> nth=0"),
     Screen("search-lab", "/ui/search?user_id=maya&session_id=maya-1031&q=What+am+I+allergic+to%3F", "By meaning"),
-    Screen("lifecycle", "/ui/lifecycle", "Cleanup, tried dry"),
+    Screen("lifecycle", "/ui/lifecycle", "Cleanup preview"),
     Screen("dead-letters", "/ui/dead-letters", "the value is not JSON"),
-    Screen("my-memory", "/ui/me?user_id=maya", "What is remembered of maya"),
+    Screen("my-memory", "/ui/me?user_id=maya", "Memories about maya"),
     Screen("notes", "/ui/me?user_id=maya", "Notes of", "main a[href*='/ui/me/notes/'] >> nth=0"),
 )
 

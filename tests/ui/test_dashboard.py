@@ -150,7 +150,7 @@ def test_a_memory_is_corrected_and_forgotten_by_its_owner(demo: Demo, chromium: 
         first.get_by_text("Correct").click()
         first.locator("textarea").fill("Maya moved to Lisbon.")
         first.get_by_role("button", name="Save").click()
-        page.get_by_text("It is corrected.").wait_for()
+        page.get_by_text("The memory is corrected.").wait_for()
         mine = page.locator("article.entry", has_text="Maya moved to Lisbon.")
         assert mine.count() == 1
         assert page.get_by_text(before, exact=True).count() == 0
@@ -158,7 +158,7 @@ def test_a_memory_is_corrected_and_forgotten_by_its_owner(demo: Demo, chromium: 
         mine.get_by_role("button", name="Forget").click()
         page.once("dialog", lambda dialog: dialog.accept())
         mine.get_by_role("button", name="Forget").click()
-        page.get_by_text("It is forgotten.").wait_for()
+        page.get_by_text("The memory is forgotten.").wait_for()
         assert page.get_by_text("Maya moved to Lisbon.").count() == 0
     assert (seen.complaints, seen.elsewhere) == ([], [])
 
@@ -178,7 +178,7 @@ def test_a_dead_letter_is_mended_with_one_click(demo: Demo, chromium: Browser, s
     with opened(chromium, seen) as page:
         page.goto(f"{demo.base}/ui/dead-letters")
         letter = page.locator("article", has_text="the value is not JSON").first
-        letter.get_by_text("The record, and mend it").click()
+        letter.get_by_text("Show the record and repair it").click()
         letter.locator("textarea").fill(BROKEN.decode() + "}")
         letter.get_by_role("button", name="Produce again").click()
         page.get_by_text("Produced again at").first.wait_for()

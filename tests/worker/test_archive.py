@@ -302,7 +302,7 @@ async def test_the_commands(worker: Siltstone, http: httpx.AsyncClient) -> None:
         return result.stdout
 
     key, tea, bike = await keep(worker, KEY, TEA, BIKE)
-    assert "holds none of these" in await run("list", *user)
+    assert "has no such memories" in await run("list", *user)
     assert "No archived memory answers" in await run("search", "key", *user)
     assert orjson.loads(await run("add", key, tea, *user, "--json"))["archiving"] == 2
     await until_archived(http, key, tea)
@@ -315,7 +315,7 @@ async def test_the_commands(worker: Siltstone, http: httpx.AsyncClient) -> None:
     assert KEY in found
     assert "BM25" in found
     assert orjson.loads(await run("search", "Where is the key?", "--json", *user))["results"][0]["id"] == key
-    assert await run("restore", key, *user) == "1 memories come back\n"
+    assert await run("restore", key, *user) == "restoring 1 memories\n"
     await until_archived(http, tea)
     assert orjson.loads(await run("remove", tea, *user, "--json"))["removing"] == 1
     await until_archived(http)
@@ -324,14 +324,14 @@ async def test_the_commands(worker: Siltstone, http: httpx.AsyncClient) -> None:
     assert "is archived" in dry
     assert "2026-03-05" in dry
     assert "2 memories would be archived, 0 would be removed" in dry
-    assert "does not happen by itself" in dry
+    assert "does not run by itself" in dry
     assert orjson.loads(await run("cleanup", "--dry-run", "--json", *user))["archive"] == 2
     assert await held(worker) == {key, bike}
-    assert "1 memories go to the archive" in await run("add", bike, *user)
+    assert "archiving 1 memories" in await run("add", bike, *user)
     await until_archived(http, bike)
     assert "1 memories are archived" in await run("cleanup", *user)
     await until_archived(http, key, bike)
-    assert await run("add", "--deprecated", *user) == "0 memories go to the archive\n"
+    assert await run("add", "--deprecated", *user) == "archiving 0 memories\n"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ async def test_a_dead_letter_is_shown_mended_and_produced_again(worker: Siltston
         mended = await http.post(found[1], data={"form_token": token, "value": BROKEN.decode() + "}"})
         assert mended.status_code == 303
         after = (await http.get(mended.headers["location"])).text
-        assert "it has had its effect" in after
+        assert "the record has taken effect" in after
         assert f"produced again at {worker.topics.conversations}[{partition}]@2" in after
         (window,) = worker.service.sessions.window("ann", "s", None)
         assert [message.content for message in window.exchange.messages] == ["I live in Oslo"]

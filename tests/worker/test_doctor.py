@@ -76,17 +76,17 @@ def test_each_mistake_is_a_finding_and_the_rest_is_read_all_the_same(monkeypatch
     told = {finding.what.split(":")[0]: finding for finding in reading.findings()}
     assert set(told) == {"memory.promote_threshold", "memory.scoring.policy", "kafka.partition", "lifecycle.clock"}
     assert "'weighted', 'llm' or 'all'" in told["memory.scoring.policy"].what
-    assert told["kafka.partition"].todo == "there is no such setting; kafka.partitions is one"
+    assert told["kafka.partition"].todo == "there is no such setting; did you mean kafka.partitions?"
     assert set(outcomes(reading.findings())) == {("settings", FAILED)}
 
 
 @pytest.mark.parametrize(
     ("key", "todo"),
     [
-        ("kafak: {partitions: 3}", "; kafka is one"),
-        ("colour: blue", "known here: data_dir, memory_limit, kafka, memory,"),
-        ("memory: {colour: blue}", "known here: capacity, ttl_seconds,"),
-        ("memory: {scoring: {polcy: all}}", "memory.scoring.policy is one"),
+        ("kafak: {partitions: 3}", "; did you mean kafka?"),
+        ("colour: blue", "known settings: data_dir, memory_limit, kafka, memory,"),
+        ("memory: {colour: blue}", "known settings: capacity, ttl_seconds,"),
+        ("memory: {scoring: {polcy: all}}", "did you mean memory.scoring.policy?"),
     ],
 )
 def test_an_unknown_key_is_told_which_ones_are_known(key: str, todo: str) -> None:
@@ -123,7 +123,7 @@ def test_a_mistake_about_a_provider_comes_before_what_follows_from_it() -> None:
     (finding,) = ReadSettings.now().findings()
     assert (finding.outcome, finding.todo) == (
         FAILED,
-        "there is no such setting; llm.providers.deepseek.api_key is one",
+        "there is no such setting; did you mean llm.providers.deepseek.api_key?",
     )
 
 
@@ -157,14 +157,14 @@ async def test_a_new_broker_lacks_topics_and_gets_none(settings: Settings) -> No
     before = set(await admin.list_topics())
     found = await check_broker(settings)
     assert outcomes(found) == [("broker", OK), ("topics", OK)]
-    assert found[1].what.startswith("0 of 5 are there")
+    assert found[1].what.startswith("0 of 5 topics exist")
     assert set(await admin.list_topics()) == before
     await admin.close()
 
 
 async def test_topics_are_compared_with_the_settings(settings: Settings) -> None:
     await ensure_topics(settings.kafka)
-    assert (await check_broker(settings))[1].what == "all 5 are there, with 2 partitions where it matters"
+    assert (await check_broker(settings))[1].what == "all 5 topics exist, with 2 partitions where required"
     kafka = settings.kafka.model_copy(update={"partitions": 7})
     found = await check_broker(settings.model_copy(update={"kafka": kafka}))
     assert outcomes(found) == [("broker", OK), ("topics", FAILED)]
@@ -172,7 +172,7 @@ async def test_topics_are_compared_with_the_settings(settings: Settings) -> None
     assert found[1].what.startswith(
         f"kafka.partitions is 7, and {prefix}conversations has 2, {prefix}long-term has 2"
     )
-    assert f": 2 is the right number, {prefix}long-term has so many" in found[1].what
+    assert f": 2 is the right number, because {prefix}long-term has that many" in found[1].what
     assert found[1].todo == "set kafka.partitions to 2"
 
 
@@ -190,7 +190,7 @@ ALL = {
         (ALL | {"siltstone.summary-requests": 3}, {}, FAILED, "siltstone.summary-requests has 3: 8 is the right"),
         (ALL | {"siltstone-sessions-changelog": 4}, {}, FAILED, "siltstone-sessions-changelog has 4: 8 is the right"),
         (ALL | {"another-sessions-changelog": 4}, {}, OK, "all 5"),
-        ({}, {"create_topics": False}, FAILED, "there is no siltstone.conversations, siltstone.long-term,"),
+        ({}, {"create_topics": False}, FAILED, "missing topics: siltstone.conversations, siltstone.long-term,"),
         ({}, {"replication": 3}, FAILED, "kafka.replication is 3"),
         (ALL, {"replication": 3}, OK, "all 5"),
     ],
@@ -217,12 +217,12 @@ def test_a_topic_that_loses_memory_fails_and_another_difference_is_a_warning() -
     )
     assert outcomes(found) == [("topics", FAILED), ("topics", WARNING), ("topics", WARNING)]
     assert [finding.todo for finding in found[:2]] == ["kafka-configs.sh 1", "kafka-configs.sh 2"]
-    assert found[2].what == "the broker does not tell the settings of d: they are not compared"
+    assert found[2].what == "the broker does not show the settings of d, so they are not compared"
 
 
 @pytest.mark.parametrize(
     ("servers", "what"),
-    [("127.0.0.1:1", "no Kafka broker answers at 127.0.0.1:1"), ("nonsense:port", "no address")],
+    [("127.0.0.1:1", "no Kafka broker answers at 127.0.0.1:1"), ("nonsense:port", "not an address")],
 )
 async def test_a_dead_port_is_no_broker(servers: str, what: str) -> None:
     kafka = DEFAULT.kafka.model_copy(update={"bootstrap_servers": servers})
@@ -235,7 +235,7 @@ async def test_a_dead_port_is_no_broker(servers: str, what: str) -> None:
 
 def test_a_data_directory_to_come_is_fine_where_it_can_be_made(tmp_path: Path) -> None:
     (finding,) = check_folder(tmp_path / "a" / "b")
-    assert (finding.outcome, "made at the first start" in finding.what) == (OK, True)
+    assert (finding.outcome, "created at the first start" in finding.what) == (OK, True)
     assert not (tmp_path / "a").exists()
 
 
@@ -279,7 +279,7 @@ def test_a_read_only_data_directory_fails(below: str) -> None:
         with anybody():
             (finding,) = check_folder(Path(folder) / below)
         Path(folder).chmod(0o755)
-    assert (finding.outcome, "denied" in finding.what or "allow" in finding.what) == (FAILED, True)
+    assert (finding.outcome, "denied" in finding.what or "no permission" in finding.what) == (FAILED, True)
     assert "data_dir" in finding.todo
 
 
@@ -304,7 +304,7 @@ def test_shards_tell_their_models(tmp_path: Path) -> None:
 def test_a_shard_that_no_partition_leads_to_is_a_warning(tmp_path: Path) -> None:
     shard(tmp_path, 3)
     (finding,) = shard_findings(Shards.of(tmp_path), 2)
-    assert (finding.outcome, finding.what.startswith("shard 3: no partition leads there")) == (WARNING, True)
+    assert (finding.outcome, finding.what.startswith("shard 3: no such partition")) == (WARNING, True)
 
 
 HOLD = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
@@ -369,8 +369,8 @@ async def test_an_embedding_service_is_asked_for_real(service: OpenAIServer) -> 
     [
         (Answer(status=401), "(AuthenticationError, 401): correct the key"),
         (Answer(status=404), "(NotFoundError, 404): correct the URL or embedding.model"),
-        (Answer(fault="endless"), "(TimeoutError): look at the service"),
-        (Answer(body=b"{}"), "its answer is no list of embeddings"),
+        (Answer(fault="endless"), "(TimeoutError): check the service"),
+        (Answer(body=b"{}"), "its answer is not a list of embeddings"),
     ],
 )
 async def test_an_embedding_service_that_fails_says_how(service: OpenAIServer, answer: Answer, what: str) -> None:
@@ -435,7 +435,7 @@ async def test_a_rater_is_asked_once_for_real(service: OpenAIServer) -> None:
     (finding,) = await check_rating(rated_by(service.base_url))
     assert (finding.outcome, finding.what) == (
         OK,
-        f"judge-1 at {service.origin} answers: 9 of 10 for what should be kept",
+        f"judge-1 at {service.origin} answers: it rates an exchange worth keeping 9 of 10",
     )
     assert [request.key for request in service.received] == [KEY]
 
@@ -447,8 +447,8 @@ async def test_a_rater_is_asked_once_for_real(service: OpenAIServer) -> None:
         (Answer(status=404), "NotFoundError", "base_url or the model"),
         (Answer(status=429), "RateLimitError", "memory.scoring.concurrency"),
         (Answer("rather important"), "ValueError", "another model"),
-        (Answer(fault="endless"), "TimeoutError", "look at the service"),
-        (Answer(fault="broken"), "APIConnectionError", "look at the service"),
+        (Answer(fault="endless"), "TimeoutError", "check the service"),
+        (Answer(fault="broken"), "APIConnectionError", "check the service"),
     ],
 )
 async def test_a_rater_that_fails_says_how(service: OpenAIServer, answer: Answer, failure: str, todo: str) -> None:
@@ -456,7 +456,7 @@ async def test_a_rater_that_fails_says_how(service: OpenAIServer, answer: Answer
     (finding,) = await check_rating(
         rated_by(service.base_url, timeout_seconds=0.5 if answer.fault == "endless" else 30)
     )
-    assert (finding.outcome, finding.what) == (FAILED, f"judge-1 at {service.origin} does not judge: {failure}")
+    assert (finding.outcome, finding.what) == (FAILED, f"judge-1 at {service.origin} gives no rating: {failure}")
     assert todo in finding.todo
     assert KEY not in finding.what + finding.todo
 
@@ -504,9 +504,9 @@ def at_port(port: int) -> Settings:
     [
         (b'{"ready": true, "waiting_for": []}', OK, "a worker answers"),
         (b'{"ready": false, "waiting_for": ["the shards"]}', WARNING, "is not ready: the shards"),
-        (b"[]", FAILED, "taken by something that is no worker (200)"),
-        (b"<html>", FAILED, "taken by something that is no worker (200)"),
-        pytest.param(None, FAILED, "is taken, and has not answered within 10 s", marks=pytest.mark.slow),
+        (b"[]", FAILED, "in use by a program that is not a worker (200)"),
+        (b"<html>", FAILED, "in use by a program that is not a worker (200)"),
+        pytest.param(None, FAILED, "is in use, but did not answer within 10 s", marks=pytest.mark.slow),
     ],
 )
 async def test_a_taken_port_says_by_whom(body: bytes | None, outcome: Outcome, what: str) -> None:
@@ -545,7 +545,7 @@ async def test_a_worker_of_other_settings_is_said_to_turn_hosts_away(settings: S
             )
         ]
     assert [outcomes(found) for found in told] == [[("mcp", OK)], [("mcp", OK)], [("mcp", FAILED)], [("mcp", OK)]]
-    assert told[0][0].what.startswith("served at /mcp to requests for 127.0.0.1, [::1], localhost: ")
+    assert told[0][0].what.startswith("served at /mcp to requests for 127.0.0.1, [::1], localhost; ")
     assert "memory.example" in told[2][0].what
 
 
@@ -554,7 +554,7 @@ async def test_a_worker_without_mcp_is_said_to_have_none(settings: Settings) -> 
     async with running.started(without) as worker:
         http = settings.http.model_copy(update={"port": worker.api.port})
         (finding,) = await check_mcp(settings.model_copy(update={"http": http}))
-    assert (finding.outcome, finding.what) == (FAILED, "the worker that runs serves no MCP")
+    assert (finding.outcome, finding.what) == (FAILED, "the running worker serves no MCP")
 
 
 # All of it
@@ -573,7 +573,7 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         found = await asyncio.wait_for(examine(ReadSettings(settings), patience=3.0), PATIENCE)
     told = {finding.check: finding for finding in found}
     for check in ("broker", "rights"):
-        assert (told[check].outcome, told[check].what) == (FAILED, "there was no answer within 3 s")
+        assert (told[check].outcome, told[check].what) == (FAILED, "no answer within 3 s")
     assert "for the database of each of 8 shards" in told["memory"].what  # how well depends on the machine
     assert {
         check: f.outcome for check, f in told.items() if check not in ("broker", "rights", "embedding", "memory")
@@ -657,7 +657,7 @@ def test_what_the_worker_may_take_is_told_with_its_parts(tmp_path: Path) -> None
     (found,) = check_memory(settings, lambda: 16 * gib)
     assert outcomes([found]) == [("memory", OK)]
     assert "memory_limit 4.0 GiB of 16.0 GiB: 440 MiB for the database of each of 8 shards, 64 MiB" in found.what
-    assert "vectors (5 MiB so far) are mapped" in found.what
+    assert "vectors (5 MiB so far) are memory-mapped" in found.what
     half = settings.model_copy(update={"memory_limit": None})
     assert check_memory(half, lambda: 16 * gib)[0].what.startswith("memory_limit 8.0 GiB of 16.0 GiB (half of it")
 

@@ -75,7 +75,8 @@ async def test_forgetting_gives_a_receipt_and_a_report_lists_what_kafka_still_ho
         *words[:-1], "--report", "--bootstrap-servers", kafka.bootstrap_servers, COLUMNS="100", **names
     )
     assert all(
-        word in shown.stdout for word in ("everything of ann was forgotten", "Left in Kafka", "window_exchanges")
+        word in shown.stdout
+        for word in ("forgotten: all data of ann", "Remaining records in Kafka", "window_exchanges")
     )
 
 
@@ -84,11 +85,11 @@ async def test_who_is_not_known_is_said_in_one_line(worker: Siltstone) -> None:
     words = ("forget", "--user", "nobody", "--url", f"http://127.0.0.1:{worker.api.port}")
     result = await siltstone(*words, "--yes")
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-    assert "the worker holds nothing of user nobody: correct the id" in result.stderr
+    assert "the worker has no data of user nobody: correct the id" in result.stderr
     names = {"SILTSTONE_KAFKA__TOPIC_PREFIX": kafka.topic_prefix, "SILTSTONE_KAFKA__GROUP_ID": kafka.group_id}
     result = await siltstone(*words, "--report", "--bootstrap-servers", kafka.bootstrap_servers, **names)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-    assert "neither the worker nor Kafka knows anything of user nobody" in result.stderr
+    assert "neither the worker nor Kafka has data of user nobody" in result.stderr
     nowhere = ("--bootstrap-servers", f"127.0.0.1:{free_port()}")
     result = await siltstone(*words, "--report", *nowhere)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
@@ -112,8 +113,8 @@ def test_wrong_usage_is_said(words: list[str]) -> None:
     [
         (1000, False, 1500, "not before"),
         (-1, False, None, "kept for ever: set retention.ms"),
-        (None, False, None, "the broker does not say"),
-        (1000, True, None, "the broker compacts it"),
+        (None, False, None, "unknown: check the topic's retention.ms"),
+        (1000, True, None, "the broker compacts the topic"),
     ],
 )
 def test_when_retention_ends_is_said(retention: int | None, compacted: bool, ends_at: int | None, said: str) -> None:

@@ -131,15 +131,15 @@ async def test_each_exchange_says_what_became_of_it(worker: Siltstone, service: 
 
 async def test_a_session_that_nobody_knows_is_said_to_be_unknown(worker: Siltstone) -> None:
     assert (await explained(worker, "ann", "nowhere")) == {
-        "detail": "this worker knows no session nowhere of user ann: check both ids; "
-        "a session is forgotten when it is over and nothing was said for 24 h"
+        "detail": "this worker has no session nowhere of user ann: check both ids; "
+        "an ended session is forgotten after 24 h without a message"
     }
     shown = await command(worker, "--user", "ann", "--session", "no/where")
-    assert (shown.exit_code, "answered 404: this worker knows no session no/where" in str(shown.exception)) == (
+    assert (shown.exit_code, "answered 404: this worker has no session no/where" in str(shown.exception)) == (
         1,
         True,
     )
     await produce(worker, line(0, "ann", "user", 0, session_id="some/where", type="session_end"))
     await until(lambda: worker.intake.windows.find("ann", "some/where"), alive=worker)
     shown = await command(worker, "--user", "ann", "--session", "some/where")
-    assert (shown.exit_code, "No exchange is held of it." in shown.output) == (0, True)
+    assert (shown.exit_code, "It has no exchanges." in shown.output) == (0, True)

@@ -181,10 +181,10 @@ async def test_a_worker_that_is_not_there_leaves_no_file(tmp_path: Path) -> None
     ("words", "why"),
     [
         (("export",), "Missing option '--user'"),
-        (("export", "--user", "ann", "--json"), "--json tells of the file: name one with --output"),
+        (("export", "--user", "ann", "--json"), "--json describes the written file: name one with --output"),
         (("import", "memo", "x"), "'memo' is not one of 'mem0', 'openmemory', 'jsonl'"),
         (("import", "mem0", "nowhere.json"), "does not exist"),
-        (("import", "openai", "chats.json"), "OpenAI-style messages name no user: pass --user"),
+        (("import", "openai", "chats.json"), "no user is named in OpenAI-style messages: pass --user"),
     ],
 )
 async def test_wrong_usage_is_said_in_one_line(words: tuple[str, ...], why: str, tmp_path: Path) -> None:

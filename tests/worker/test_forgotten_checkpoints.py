@@ -69,7 +69,7 @@ async def test_what_was_forgotten_is_in_no_object_after_the_term_and_the_receipt
                 SILTSTONE_KAFKA__TOPIC_PREFIX=settings.kafka.topic_prefix,
                 SILTSTONE_KAFKA__GROUP_ID=settings.kafka.group_id,
             )  # fmt: skip
-            assert "holds it any more" in shown.stdout, shown.stderr
+            assert "holds erased data any more" in shown.stdout, shown.stderr
         assert [one.text for one in await worker.service.of_user("bob")] == ["tea"]
         assert objects_with(store, b"tea")
 

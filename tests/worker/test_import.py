@@ -53,7 +53,7 @@ async def test_chats_from_elsewhere_are_ingested_once_and_kept_in_hand(
     export = tmp_path / "conversations.json"
     export.write_bytes(orjson.dumps([tree]))
     nobodys = await ingest(str(export))
-    assert (nobodys.returncode, "a ChatGPT export name no user: pass --user" in nobodys.stderr) == (2, True)
+    assert (nobodys.returncode, "no user is named in a ChatGPT export: pass --user" in nobodys.stderr) == (2, True)
     first = await ingest(str(export), "--user", "ann", "--json")
     given = orjson.loads(first.stdout)
     assert (first.returncode, given["format"], given["produced"], given["left_out"]) == (0, "chatgpt", 3, 3)
@@ -71,7 +71,7 @@ async def test_chats_from_elsewhere_are_ingested_once_and_kept_in_hand(
     )
     for _ in range(2):
         kept = await ingest(str(dated))
-        assert (kept.returncode, kept.stdout.startswith("memories.json was taken for memories of mem0")) == (0, True)
+        assert (kept.returncode, kept.stdout.startswith("memories.json was read as mem0 memories")) == (0, True)
 
     remembered = orjson.loads(await told("remember", "The spare key lies under the blue stone", "--json"))["id"]
     shown = await told("list")
@@ -88,4 +88,4 @@ async def test_chats_from_elsewhere_are_ingested_once_and_kept_in_hand(
     assert "peanuts" in await told("search", "Am I allergic to peanuts?", "--include-all")
     assert "forgotten" in await told("forget", remembered[:8], "--yes")
     assert "has no memory" in await told("forget", remembered[:8], "--yes", code=1)
-    assert "is no id of a memory" in await told("pin", "key", code=2)
+    assert "is neither a memory id" in await told("pin", "key", code=2)

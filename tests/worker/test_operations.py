@@ -61,7 +61,7 @@ async def test_the_drill(settings: Settings, tmp_path: Path) -> None:
         await ready(port, process)
         await done(remember)
         assert "taken" in await done(now)
-        assert "checkpoints are whole, every byte of them" in await done(verify)
+        assert "checkpoints are intact, to the last byte" in await done(verify)
     shutil.rmtree(lost)
     assert "Restored to" in await done(restore)
     assert worker == ["worker", "--data", "/srv/restored"]

@@ -145,7 +145,7 @@ async def test_what_is_there_answers_while_the_logs_tail_is_read(
 
         url = f"http://127.0.0.1:{worker.api.port}"
         said = await siltstone("search", "allergic", "--user", "u", "--partial", "--url", url, COLUMNS="200")
-        assert "Not all of it is back yet: partition 0: memories: catching up, 0 of 1 records" in said.stdout
+        assert "Not all data is recovered yet: partition 0: memories: catching up, 0 of 1 records" in said.stdout
 
         held.set()
         await running.until_ready(worker)

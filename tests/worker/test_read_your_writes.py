@@ -199,7 +199,7 @@ async def test_nobody_waits_for_what_was_never_written(worker: Siltstone, http: 
     """Whatever its checksum says: it would hold a place for as long as it likes."""
     place = Place(worker.topics.long_term, partition_of("u", worker.context.partitions), 2**62)
     answer = await http.get(path, params={"user_id": "u", "at_least": place.token, "timeout": "60"})
-    assert (answer.status_code, "nothing lies at" in answer.text) == (503, True)
+    assert (answer.status_code, "there is no record at" in answer.text) == (503, True)
     assert len(worker.hot.waiters) == 0
 
 
@@ -295,7 +295,7 @@ async def test_a_command_that_waits_in_vain_says_what_and_where(settings: Settin
         url = ("--user", "u", "--url", f"http://127.0.0.1:{worker.api.port}")
         late = await siltstone("remember", "I keep bees", "--timeout", "0.2", *url)
         assert late.returncode == 1
-        assert "it is not a memory yet after 0.2 s, and may still come" in late.stderr
+        assert "it was not remembered within 0.2 s; it may still happen" in late.stderr
         assert f"{worker.topics.long_term}[{worker.context.partition_of('u')}]@0" in late.stderr
         at_once = await siltstone("remember", "I keep wasps", "--no-wait", "--json", *url)
         assert (at_once.returncode, "applied" in orjson.loads(at_once.stdout)) == (0, False)

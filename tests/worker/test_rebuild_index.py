@@ -96,7 +96,7 @@ async def test_a_shard_that_somebody_holds_is_one_clear_line_and_the_others_are_
     held = [opened(data, partition) for partition in (1, 3)]
     answer, errors = await rebuilt("--data", str(data), code=1)
     assert (answer["held"], sorted(was(answer["rebuilt"]))) == ([1, 3], [0, 2, 4])
-    assert re.fullmatch(r"siltstone: shards 1, 3: process \d+ has it open: end it first; .*\n", errors)
+    assert re.fullmatch(r"siltstone: shards 1, 3: process \d+ has it open: stop it first; .*\n", errors)
     only, errors = await rebuilt("--data", str(data), "--partition", "0", "--partition", "3", code=1)
     assert (only["held"], was(only["rebuilt"])) == ([3], {0: "in step"})
     for shard in held:

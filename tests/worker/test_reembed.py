@@ -245,7 +245,7 @@ async def test_ctrl_c_stops_it_and_the_next_run_goes_on(one: Settings, service: 
         async with interrupted(*command) as interrupt:
             await until(lambda: service.waiting == {"two"})
             code, said_then = await interrupt()
-        assert (code, "stopped; what is done is kept" in said_then) == (1, True)
+        assert (code, "stopped; finished work is kept" in said_then) == (1, True)
         stopped = await until_phase(http, "stopped")
         assert 0 < stopped["done"] < stopped["total"] == 40
         for number in range(40):
@@ -325,14 +325,14 @@ async def test_files_are_changed_where_there_is_no_worker(one: Settings, service
         await kept(worker, *range(30))
         locked = await siltstone("reembed", "--data", str(one.data_dir), **two)
         assert (locked.returncode, len(locked.stderr.strip().splitlines())) == (1, 1)
-        assert re.match(r"siltstone: shards 0, .*process \d+ has it open: give the --url", locked.stderr)
+        assert re.match(r"siltstone: shards 0, .*process \d+ has it open: pass the --url", locked.stderr)
     nowhere = await siltstone("reembed", "--url", NOBODY)
     assert (nowhere.returncode, "no worker answers" in nowhere.stderr) == (1, True)
     service.stuck["two"] = 0
     async with interrupted("reembed", "--url", NOBODY, **two) as interrupt:
         await until(lambda: service.waiting == {"two"})
         code, said_then = await interrupt()
-    assert (code, "stopped; what is done is kept" in said_then) == (1, True)
+    assert (code, "stopped; finished work is kept" in said_then) == (1, True)
     async with working(one) as (_, http):
         await finds(http, 3)
     service.stuck.clear()
@@ -345,7 +345,7 @@ async def test_files_are_changed_where_there_is_no_worker(one: Settings, service
         for number in range(30):
             await finds(http, number)
     nothing = await siltstone("reembed", "--abandon", "--data", str(one.data_dir))
-    assert (nothing.returncode, nothing.stdout) == (0, "Nothing was half done.\n")
+    assert (nothing.returncode, nothing.stdout) == (0, "There were no unfinished vectors.\n")
 
 
 @pytest.mark.slow

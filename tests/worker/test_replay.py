@@ -96,7 +96,7 @@ async def _live(settings: Settings) -> None:
         await until_in(worker, events)
         beside = await replayed(settings)  # a worker and a replay do not disturb each other
         assert (beside["found"], beside["forgotten"]) == (0, 0)
-        assert "has it open: end it first" in await refused(settings, "--check")
+        assert "has it open: stop it first" in await refused(settings, "--check")
         assert not worker.health.not_ready()
 
 
@@ -387,9 +387,9 @@ async def test_a_time_within_a_session_cuts_no_exchange(broker: EmbeddedBroker, 
 
 @pytest.mark.slow
 async def test_what_is_wrong_is_one_clear_line(lived: Settings, broker: EmbeddedBroker, tmp_path: Path) -> None:
-    assert "is no time" in await refused(lived, "--from", "yesterday", code=2)
+    assert "is not a time" in await refused(lived, "--from", "yesterday", code=2)
     assert "before --to" in await refused(lived, "--from", "2026-01-02", "--to", "2026-01-01", code=2)
-    assert "all of the log" in await refused(lived, "--into", str(tmp_path / "a"), "--swap", "--users", "u", code=2)
+    assert "the whole log" in await refused(lived, "--into", str(tmp_path / "a"), "--swap", "--users", "u", code=2)
     nowhere = ("--bootstrap-servers", "127.0.0.1:1")
     assert "no Kafka broker answers at 127.0.0.1:1" in await refused(lived, "--into", str(tmp_path / "b"), *nowhere)
     empty = settings_of(broker, tmp_path / "data")

@@ -127,7 +127,7 @@ async def test_by_the_client(worker: Siltstone) -> None:
         shown = await memory.exchanges(user_id="ann", session_id="s")
         said = [Said(one.role, one.content) for exchange in shown.exchanges for one in exchange.messages]
         assert said == EXPECTED
-        with pytest.raises(InvalidRequest, match="says nothing"):
+        with pytest.raises(InvalidRequest, match="has no words"):
             await memory.add({"role": "user", "content": ""}, user_id="ann", session_id="s")
 
 

@@ -103,7 +103,7 @@ async def test_what_came_by_a_token_is_recorded_and_taken_back_by_its_name(
     again = await siltstone(
         "forget", "--user", "ann", "--source", "token:crawler", "--yes", *url, SILTSTONE_TOKEN=secret
     )
-    assert (again.returncode, "has nothing of source token:crawler" in again.stderr) == (1, True)
+    assert (again.returncode, "has no data from source token:crawler" in again.stderr) == (1, True)
     wrong = await http.delete("/v1/memories", headers=ann, params={"source": "nobody"})
     assert wrong.status_code == 422
 

@@ -101,7 +101,7 @@ async def say(worker: Siltstone, count: int) -> None:
     ("error", "why"),
     [
         (NotEnoughReplicasError(), "NotEnoughReplicasError"),
-        (Silent(), "exchanges-changelog has not taken what is due"),
+        (Silent(), "exchanges-changelog has not accepted the due records"),
     ],
 )
 async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
@@ -151,7 +151,7 @@ async def test_a_dead_letter_topic_that_takes_nothing_is_named(
         let_pass(worker, STALL_SECONDS + 1)
         await until(lambda: not worker.health.ready, alive=worker)
         _, (reason,) = await readyz(worker)
-        assert f"{topic} does not take what is due (NotEnoughReplicasError" in reason
+        assert f"{topic} does not accept the due records (NotEnoughReplicasError" in reason
         refusing.refuses = lambda name: None
         await until(lambda: worker.health.ready, alive=worker)
 

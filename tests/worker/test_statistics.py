@@ -87,7 +87,7 @@ async def test_statistics_over_all_shards(settings: Settings, tmp_path: Path) ->
         assert (printed["daily"], "plot" in printed) == (daily[-2:], False)
         drawn = await siltstone("stats", "--plot", str(tmp_path / "s.png"), "--url", url)
         assert (drawn.returncode, drawn.stderr) == (0, "")
-        assert drawn.stdout.endswith(f"drawn in {tmp_path / 's.png'}\n")
+        assert drawn.stdout.endswith(f"plot written to {tmp_path / 's.png'}\n")
         assert (tmp_path / "s.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         nowhere = await siltstone("stats", "--plot", str(tmp_path / "none" / "s.png"), "--json", "--url", url)
         assert (nowhere.returncode, nowhere.stdout) == (1, "")

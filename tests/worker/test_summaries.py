@@ -304,7 +304,7 @@ async def test_what_cannot_be_written_goes_to_the_second_place(
     (path,) = folder.iterdir()
     assert await place.file("pat") == path.read_text(encoding="utf-8")
     warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
-    assert [str(path) in text and "cannot be written to" in text for text in warned] == [True]
+    assert [str(path) in text and "is not writable" in text for text in warned] == [True]
     shutil.rmtree(folder)
     folder.write_text("in the way, too")
     second, third = request_of("pat"), request_of("pat")
@@ -441,7 +441,7 @@ async def test_the_conversation_does_not_wait_for_the_model(modelled: Place, ans
     assert "This is number 14." in context.json()["prompt"]
     assert (answering.under_way, await modelled.days("eve")) == (1, {})
     late = await modelled.command("summarize", "--user", "eve", "--timeout", "0.1")
-    assert "is not there after 0.1 s" in str(late.exception)
+    assert "was not written within 0.1 s" in str(late.exception)
     assert modelled.worker.topics.summary_requests in str(late.exception)
     answering.gate.set()
     await modelled.until_runs("eve", 2)
@@ -470,7 +470,7 @@ async def test_summaries_shows_days_or_one_of_them(place: Place) -> None:
     listed = (await place.command(*user)).output
     assert [text.split()[1::2] for text in listed.splitlines() if TODAY in text] == [[TODAY, "2"]]
     assert orjson.loads((await place.command(*user, "--json")).stdout)["days"][0]["date"] == TODAY
-    assert "There are none of these" in (await place.command(*user, "--from", TOMORROW)).output
+    assert "There are no such summaries" in (await place.command(*user, "--from", TOMORROW)).output
     shown = await place.command(*user, TODAY)
     assert (shown.output.count("📌"), "<!--" in shown.output) == (2, False)
     answer = orjson.loads((await place.command(*user, TODAY, "--json")).stdout)
@@ -480,7 +480,7 @@ async def test_summaries_shows_days_or_one_of_them(place: Place) -> None:
 @pytest.mark.slow
 async def test_what_a_command_cannot_do_is_one_clear_line(place: Place) -> None:
     for words, said in (
-        (("summarize", "--user", "nobody"), "the windows hold nothing"),
+        (("summarize", "--user", "nobody"), "the windows have no messages"),
         (("summaries", "--user", "nobody", TODAY), "there is no summary of 2026-01-01 for user nobody"),
     ):
         result = await siltstone(*words, "--url", place.url)
@@ -505,4 +505,4 @@ async def test_summarize_says_that_the_model_failed(modelled: Place, answering: 
     answering.script(Answer(status=500))
     await modelled.talk("tom", 2)
     result = await modelled.command("summarize", "--user", "tom")
-    assert "could not be made for now, and is tried again with the next one of tom" in str(result.exception)
+    assert "failed, and is tried again with the next summary of tom" in str(result.exception)

@@ -69,8 +69,8 @@ class _Commands(click.Group):
 def cli() -> None:
     """Conversation memory: Kafka topics of chat messages become memories that answer questions.
 
-    Settings come from config.yaml (or the file that SILTSTONE_CONFIG names) and the environment, e.g.
-    SILTSTONE_KAFKA__BOOTSTRAP_SERVERS; a command's options win.
+    Settings come from config.yaml (or the file that SILTSTONE_CONFIG names) and the environment, for example
+    SILTSTONE_KAFKA__BOOTSTRAP_SERVERS. A command's options override them.
     """
 
 
@@ -88,7 +88,7 @@ def main() -> None:
         click.echo(f"siltstone: {exc}", err=True)
         sys.exit(1)
     except Exception as exc:
-        log.debug("where it comes from", exc_info=exc)
+        log.debug("traceback of the unexpected error", exc_info=exc)
         click.echo(f"siltstone: {_unforeseen(exc)}", err=True)
         sys.exit(1)
 

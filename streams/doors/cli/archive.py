@@ -12,23 +12,25 @@ from streams.doors.cli.client import ask, filter_option, json_option, url_option
 
 VERDICTS = {"archive": "[yellow]is archived[/]", "remove": "[red]is removed[/]", "stay": "stays: {exemption}"}
 
-user_option = click.option("--user", required=True, help="Whose memories.")
+user_option = click.option("--user", required=True, help="Id of the user.")
 ids_argument = click.argument("memory_ids", nargs=-1, required=True, type=click.UUID, metavar="MEMORY_ID...")
 
 
 @click.group()
 def archive() -> None:
-    """Archived memories, which only the archive's own search finds: list, search, add, restore and remove them.
+    """List, search, add, restore and remove archived memories, which only the archive's own search finds.
 
-    If lifecycle.cleanup.enabled is set, a cleanup archives memories that have been deprecated for long.
+    If lifecycle.cleanup.enabled is set, a cleanup archives memories that have been deprecated for a long time.
     """
 
 
 @archive.command("list")
 @user_option
 @filter_option
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at the most.")
-@click.option("--after", type=click.UUID, metavar="MEMORY_ID", help="Those behind this one.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Maximum number of memories."
+)
+@click.option("--after", type=click.UUID, metavar="MEMORY_ID", help="Only memories after this one.")
 @url_option
 @json_option
 def listed(user: str, filters: tuple[str, ...], limit: int, after: uuid.UUID | None, url: str, as_json: bool) -> None:
@@ -40,7 +42,7 @@ def listed(user: str, filters: tuple[str, ...], limit: int, after: uuid.UUID | N
         return
     console = show.console()
     if not answer["memories"]:
-        console.print("The archive holds none of these.")
+        console.print("The archive has no such memories.")
         return
     rows = [
         (
@@ -54,14 +56,14 @@ def listed(user: str, filters: tuple[str, ...], limit: int, after: uuid.UUID | N
     title = f"{answer['total']} archived memories of {show.plain(user)}"
     console.print(show.table(title, ("memory, and its id", "from", "archived", "why"), rows))
     if answer["next"]:
-        console.print(f"There are more: --after {answer['next']}")
+        console.print(f"There are more: continue with --after {answer['next']}")
 
 
 @archive.command("search")
 @click.argument("query")
 @user_option
-@click.option("--top-k", type=click.IntRange(1, 1000), help="How many at the most.  [default: the worker's, 10]")
-@click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
+@click.option("--top-k", type=click.IntRange(1, 1000), help="Maximum number of results.  [default: the worker's, 10]")
+@click.option("--explain", is_flag=True, help="Show why each memory was found: cosine and BM25, with their ranks.")
 @url_option
 @json_option
 def search(query: str, user: str, top_k: int | None, explain: bool, url: str, as_json: bool) -> None:
@@ -73,7 +75,7 @@ def search(query: str, user: str, top_k: int | None, explain: bool, url: str, as
         return
     console = show.console()
     if not answer["results"]:
-        console.print("No archived memory answers this.")
+        console.print("No archived memory answers the query.")
         return
     console.print(show.hits(f"Archived memories of {show.plain(user)}", answer["results"]))
     if explain:
@@ -83,13 +85,13 @@ def search(query: str, user: str, top_k: int | None, explain: bool, url: str, as
 @archive.command("add")
 @click.argument("memory_ids", nargs=-1, type=click.UUID, metavar="[MEMORY_ID...]")
 @user_option
-@click.option("--deprecated", is_flag=True, help="All that are deprecated, but for pinned ones.")
+@click.option("--deprecated", is_flag=True, help="Archive all deprecated memories except pinned ones.")
 @url_option
 @json_option
 def add(memory_ids: tuple[uuid.UUID, ...], user: str, deprecated: bool, url: str, as_json: bool) -> None:
     """Archive memories: the named ones, or with --deprecated all deprecated ones."""
     if deprecated == bool(memory_ids):
-        raise click.UsageError("Name memories, or give --deprecated.")
+        raise click.UsageError("Name memories, or pass --deprecated.")
     if deprecated:
         answer = ask(url, "POST", "/v1/archive/deprecated", json={"user_id": user})
     else:
@@ -98,7 +100,7 @@ def add(memory_ids: tuple[uuid.UUID, ...], user: str, deprecated: bool, url: str
     if as_json:
         show.as_json(answer)
     else:
-        click.echo(f"{answer['archiving']} memories go to the archive")
+        click.echo(f"archiving {answer['archiving']} memories")
 
 
 @archive.command("restore")
@@ -112,7 +114,7 @@ def restore(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: boo
     if as_json:
         show.as_json({"restoring": len(written), "event_ids": [one["event_id"] for one in written]})
     else:
-        click.echo(f"{len(written)} memories come back")
+        click.echo(f"restoring {len(written)} memories")
 
 
 @archive.command("remove")
@@ -121,22 +123,24 @@ def restore(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: boo
 @url_option
 @json_option
 def remove(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: bool) -> None:
-    """Remove memories from the archive permanently. The audit trail keeps that they existed."""
+    """Remove memories from the archive permanently. The audit trail still shows that they existed."""
     written = [ask(url, "DELETE", f"/v1/archive/{one}", params={"user_id": user}) for one in memory_ids]
     if as_json:
         show.as_json({"removing": len(written), "event_ids": [one["event_id"] for one in written]})
     else:
-        click.echo(f"{len(written)} memories are removed")
+        click.echo(f"removing {len(written)} memories")
 
 
 @archive.command("cleanup")
-@click.option("--dry-run", is_flag=True, help="Only show what would go, and what would stay and why.")
-@click.option("--user", help="One user's memories only.")
-@click.option("--limit", type=click.IntRange(0, 1000), default=50, show_default=True, help="How many to show.")
+@click.option("--dry-run", is_flag=True, help="Only show which memories would be archived, removed or kept, and why.")
+@click.option("--user", help="Only the memories of this user.")
+@click.option(
+    "--limit", type=click.IntRange(0, 1000), default=50, show_default=True, help="Maximum number of memories to show."
+)
 @url_option
 @json_option
 def cleanup(dry_run: bool, user: str | None, limit: int, url: str, as_json: bool) -> None:
-    """Archive memories that have been deprecated for long, and remove those that have been archived for long.
+    """Archive memories that were deprecated long ago, and remove those that were archived long ago.
 
     This runs now and without confirmation, even if lifecycle.cleanup.enabled is not set, but not while it is paused.
     """
@@ -174,9 +178,9 @@ def _summary(answer: dict[str, Any], dry_run: bool) -> list[str]:
         exempt = ", ".join(f"{number} {exemption}" for exemption, number in sorted(answer["exempt"].items()))
         lines.append(f"Exempt: {exempt}.")
     if not dry_run and due > answer["asked"]:
-        lines.append(f"{due - answer['asked']} of them wait for the next time.")
+        lines.append(f"{due - answer['asked']} of them wait for the next cleanup.")
     if dry_run and answer["paused"]:
         lines.append("Cleanup is paused (lifecycle.cleanup.paused).")
     elif dry_run and not answer["enabled"]:
-        lines.append("It does not happen by itself (lifecycle.cleanup.enabled).")
+        lines.append("Cleanup does not run by itself (lifecycle.cleanup.enabled).")
     return lines

@@ -41,14 +41,14 @@ class _Moment(click.ParamType):
         try:
             return TypeAdapter[int](Timestamp).validate_python(int(value) if str(value).isdecimal() else value)
         except ValidationError:
-            self.fail(f"{value!r} is no time: write 2026-11-23T21:00:00Z, or epoch milliseconds", param, ctx)
+            self.fail(f"{value!r} is not a time: write 2026-11-23T21:00:00Z, or epoch milliseconds", param, ctx)
 
 
 store_option = click.option(
-    "--store", help="Where checkpoints lie, as s3://bucket/prefix.  [default: checkpoints.url]"
+    "--store", help="Store of the checkpoints, for example s3://bucket/prefix.  [default: checkpoints.url]"
 )
 partition_option = click.option(
-    "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this one; repeatable."
+    "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition; repeatable."
 )
 
 
@@ -69,12 +69,12 @@ def checkpoint() -> None:
     type=click.FloatRange(min=0),
     default=600.0,
     show_default=True,
-    help="How long to wait until they are taken, in seconds.",
+    help="Seconds to wait until they are taken.",
 )
 @url_option
 @json_option
 def now(partitions: tuple[int, ...], seconds: float, url: str, as_json: bool) -> None:
-    """Have the owning workers take a checkpoint of every partition now, and wait until all are complete."""
+    """Make the workers take a checkpoint of every partition now, and wait until all are complete."""
     deadline = time.monotonic() + seconds
     everywhere: dict[str, Any] = ask(url, "GET", PATH)
     wanted = list(partitions) or list(range(everywhere["partitions"]))
@@ -84,9 +84,7 @@ def now(partitions: tuple[int, ...], seconds: float, url: str, as_json: bool) ->
         while under_way := [partition for partition, run in runs.items() if run["running"]]:
             bars.update(task, completed=len(wanted) - len(under_way))
             if time.monotonic() > deadline:
-                raise ApiError(
-                    f"after {seconds:g} s there is none yet of {numbered(under_way)}: it is still being taken"
-                )
+                raise ApiError(f"no checkpoint of {numbered(under_way)} after {seconds:g} s: it is still being taken")
             time.sleep(LOOK_AGAIN_SECONDS)
             for partition in under_way:
                 runs[partition] = _looked_at(url, partition) or runs[partition]
@@ -100,7 +98,7 @@ def now(partitions: tuple[int, ...], seconds: float, url: str, as_json: bool) ->
                 "" if one["generation"] is None else one["generation"],
                 "" if one["uploaded"] is None else decimal(one["uploaded"]),
                 "" if one["bytes"] is None else decimal(one["bytes"]),
-                show.plain(one["error"] or ("nothing has changed since the newest" if one["unchanged"] else "taken")),
+                show.plain(one["error"] or ("unchanged since the newest" if one["unchanged"] else "taken")),
             )
             for one in taken
         ]
@@ -123,7 +121,7 @@ def listed(partitions: tuple[int, ...], store: str | None, as_json: bool) -> Non
         return
     console = show.console()
     if not found:
-        console.print(f"There is none at {checkpoints.url}.", markup=False)
+        console.print(f"There are no checkpoints at {checkpoints.url}.", markup=False)
         return
     columns = (">partition", ">generation", "taken", ">age", ">long-term up to", ">size", ">new", "model")
     console.print(show.table(f"Checkpoints at {show.plain(checkpoints.url)}", columns, map(row, found)))
@@ -131,7 +129,7 @@ def listed(partitions: tuple[int, ...], store: str | None, as_json: bool) -> Non
 
 @checkpoint.command()
 @partition_option
-@click.option("--newest", is_flag=True, help="Only the newest of each partition, not all that are kept.")
+@click.option("--newest", is_flag=True, help="Only the newest checkpoint of each partition, not all of them.")
 @store_option
 @json_option
 def verify(partitions: tuple[int, ...], newest: bool, store: str | None, as_json: bool) -> None:
@@ -147,7 +145,7 @@ def verify(partitions: tuple[int, ...], newest: bool, store: str | None, as_json
                 damages += [{"partition": partition, "generation": number, **one} for one in found]
                 verified += 1
     if not verified:
-        raise NoCheckpoint(f"there is no checkpoint at {checkpoints.url} to be verified")
+        raise NoCheckpoint(f"there is no checkpoint at {checkpoints.url} to verify")
     if as_json:
         show.as_json({"store": checkpoints.url, "verified": verified, "damaged": damages})
     else:
@@ -157,18 +155,20 @@ def verify(partitions: tuple[int, ...], newest: bool, store: str | None, as_json
             line = f"partition {one['partition']}, generation {one['generation']}:{where} {one['reason']}{pack}"
             click.echo(line)
         whole = verified - len({(one["partition"], one["generation"]) for one in damages})
-        click.echo(f"{whole} of {verified} checkpoints are whole, every byte of them.")
+        click.echo(f"{whole} of {verified} checkpoints are intact, to the last byte.")
     if damages:
         raise SystemExit(1)
 
 
 @checkpoint.command()
-@click.option("--at", type=_Moment(), help="As of this time: ISO 8601 or epoch ms.  [default: the newest]")
+@click.option(
+    "--at", type=_Moment(), help="Restore the state at this time: ISO 8601 or epoch ms.  [default: the newest]"
+)
 @click.option(
     "--data",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder that becomes a data directory: new, or empty.",
+    help="The new data directory: a new or empty folder.",
 )
 @partition_option
 @store_option
@@ -192,7 +192,7 @@ def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str 
 
         done = restore_directory(checkpoints, chosen, data, tell)
     for damaged in done.damaged:
-        click.echo(f"siltstone: {damaged}: that was done", err=True)
+        click.echo(f"siltstone: {damaged}: that one was restored", err=True)
     taken = [described(one, now_ms()) for one in done.taken]
     if as_json:
         answer = {"data": str(data), "partitions": chosen.partitions, "without": list(chosen.without)}
@@ -201,7 +201,7 @@ def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str 
     columns = (">partition", ">generation", "as of", ">age", ">long-term up to", ">size")
     show.console().print(show.table(f"Restored to {show.plain(str(data))}", columns, (row(one)[:6] for one in taken)))
     if chosen.without:
-        click.echo(f"There is no checkpoint of {numbered(chosen.without)}: nothing was ever kept of them.")
+        click.echo(f"There is no checkpoint of {numbered(chosen.without)}: none was ever taken.")
     models = sorted({f"{one['model']} ({one['dimension']} dimensions)" for one in taken})
     click.echo(f"A worker needs kafka.partitions: {chosen.partitions}, and the embedding {', '.join(models)}.")
 
@@ -226,7 +226,7 @@ def _checkpoints(store: str | None) -> Checkpoints:
         except ValidationError as exc:
             raise SettingsError([f"--store: {error['msg']}" for error in exc.errors()]) from None
     if not settings.url:
-        raise SettingsError(["checkpoints.url: is not set: set it, or name the store with --store"])
+        raise SettingsError(["checkpoints.url: is not set: set it, or pass --store"])
     return Checkpoints(settings.url, keep=settings.keep, erase_within=settings.erase_within)
 
 

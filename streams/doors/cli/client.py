@@ -46,30 +46,30 @@ url_option = click.option(
     show_default="http.host and http.port",
     help="The worker's address.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 touch_option = click.option(
     "--touch/--no-touch",
     default=True,
     show_default=True,
-    help="Whether being found counts as an access; not for evaluation or prefetch.",
+    help="Count hits as accesses. Use --no-touch for evaluation and prefetch.",
 )
 short_term_option = click.option(
     "--short-term/--no-short-term",
     default=True,
     show_default=True,
-    help="Also what was said and is no memory: short-term windows, in all sessions.",
+    help="Include exchanges that are not memories, from the short-term windows of all sessions.",
 )
 partial_option = click.option(
     "--partial",
     is_flag=True,
-    help="While the user's partition comes back to its worker: answer from what is there already.",
+    help="While a worker recovers the user's partition: answer from the data that it already has.",
 )
 filter_option = click.option(
     "--filter",
     "filters",
     multiple=True,
     metavar="FIELD:OPERATOR:VALUE",
-    help="For example importance:gte:80; repeatable.",
+    help="Condition, for example importance:gte:80; repeatable.",
 )
 
 
@@ -77,7 +77,7 @@ def not_back(answer: dict[str, Any]) -> str:
     """One line about the data that a partial answer lacks; empty if it is complete."""
     if not answer.get("partial"):
         return ""
-    return f"Not all of it is back yet: {'; '.join(map(coming_back, answer['behind']))}"
+    return f"Not all data is recovered yet: {'; '.join(map(coming_back, answer['behind']))}"
 
 
 def coming_back(behind: dict[str, Any]) -> str:
@@ -118,7 +118,7 @@ def until_applied(url: str, token: str, what: str, seconds: float) -> None:
                 raise
         if time.monotonic() >= deadline:
             where = Place.of_token(token)
-            raise ApiError(f"{what}, and may still come: look at the worker's log, and at the lag: it is {where}")
+            raise ApiError(f"{what}; it may still happen: check the worker's log and lag; the record is at {where}")
         time.sleep(min(LOOK_AGAIN_SECONDS, left))
 
 

@@ -18,8 +18,8 @@ from streams.doors.cli.client import (
 
 @click.command()
 @click.argument("query", default="")
-@click.option("--user", required=True, help="Whose session.")
-@click.option("--session", required=True, help="The session's id.")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option("--session", required=True, help="Id of the session.")
 @short_term_option
 @touch_option
 @partial_option
@@ -28,7 +28,7 @@ from streams.doors.cli.client import (
 def context(
     query: str, user: str, session: str, short_term: bool, touch: bool, partial: bool, url: str, as_json: bool
 ) -> None:
-    """What an assistant needs before it answers: newest exchanges, notes, top memories, as one prompt text.
+    """Show what an assistant needs before it answers: newest exchanges, notes and top memories, as one prompt text.
 
     Without QUERY, the user's last message is the query.
     """
@@ -43,6 +43,6 @@ def context(
     if missing := not_back(answer):
         console.print(missing, markup=False)
     if not answer["prompt"]:
-        console.print("Nothing is known of this session, and no memory of this user answers.")
+        console.print("Nothing is known about this session, and no memory of this user answers.")
         return
     console.print(answer["prompt"], markup=False)

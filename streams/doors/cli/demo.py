@@ -65,10 +65,10 @@ def _time(_context: click.Context, _parameter: click.Parameter, value: str | Non
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the memories are left.  [default: a new temporary directory]",
+    help="Directory for the memories.  [default: a new temporary directory]",
 )
-@click.option("--now", callback=_time, help="The time to look back from.  [default: that of the newest message]")
-@click.option("--keep", is_flag=True, help="Leave it running, with its dashboard, until Ctrl-C.")
+@click.option("--now", callback=_time, help="The time that counts as now.  [default: that of the newest message]")
+@click.option("--keep", is_flag=True, help="Keep it running, with its dashboard, until Ctrl-C.")
 @json_option
 def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_json: bool) -> None:
     """Watch chats become memories: an embedded broker, a worker, and a producer that sends real messages."""
@@ -100,7 +100,7 @@ def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_j
             if keep:
                 console.print(f"Look at them  [bold]{dashboard}[/]", soft_wrap=True)
                 console.print(f"Say more      {ingest_line(servers)}", soft_wrap=True, markup=False)
-                console.print("Ctrl-C ends it.")
+                console.print("Ctrl-C stops it.")
 
         run(_run(settings, chats, questions, now, console, told, keep))
 
@@ -228,7 +228,7 @@ async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
             done, since = now, time.monotonic()
             yield min(done, total)
         elif time.monotonic() - since > STALLED_SECONDS:
-            raise SiltstoneError(f"nothing has moved for {STALLED_SECONDS:.0f} s, at {done} of {total}")
+            raise SiltstoneError(f"no progress for {STALLED_SECONDS:.0f} s, at {done} of {total}")
         else:
             await asyncio.sleep(0.05)
 
@@ -295,7 +295,7 @@ async def _show_window(api: httpx.AsyncClient, chats: Chats, console: Console) -
     if rows:
         console.print(show.table(title, ("when (UTC)", "exchange"), rows))
     else:
-        console.print(f"The window of session {session} ({user}) has expired: nothing of the last day is left in it.")
+        console.print(f"The window of session {session} ({user}) has expired: it has no exchange from the last day.")
     console.print()
 
 
@@ -310,12 +310,12 @@ def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console
         (memory.user_id, show.plain(memory.text, 90), _why(memory), f"{memory.importance:.0f}")
         for memory in shown[:SHOWN_PROMOTIONS]
     ]
-    title = "Promoted into long-term memory, and why (some of them): fullness + feeling + content + value = total"
+    title = "Some promotions to long-term memory, and why: fullness + feeling + content + value = total"
     console.print(show.table(title, ("user", "exchange", "why", ">importance"), rows))
     reasons = labelled(worker.metrics.decisions)
     counted = [(outcome, reason, n) for (outcome, reason), n in sorted(reasons.items(), reverse=True)]
     console.print()
-    console.print(show.table("What became of all exchanges", ("outcome", "reason", ">exchanges"), counted))
+    console.print(show.table("Outcomes of all exchanges", ("outcome", "reason", ">exchanges"), counted))
     console.print()
 
 
@@ -359,5 +359,5 @@ async def _show_states(worker: Siltstone, at: int, console: Console) -> None:
         when = "now" if days == 0 else f"+{days} days"
         rows.append((when, iso(at + days * DAY_MS)[:10], *(counts[state] for state in State)))
     columns = ("", "date", *(f">{show.state(state.value)}" for state in State))
-    console.print(show.table("Memories by state, as time passes and nothing recalls them", columns, rows))
+    console.print(show.table("Memories by state, as time passes without any recall", columns, rows))
     console.print()

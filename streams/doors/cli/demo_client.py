@@ -34,9 +34,7 @@ async def show_client(worker: Siltstone, question: Mapping[str, Any], console: C
     answer = await asyncio.to_thread(ask)
     if answer is None:
         return
-    console.print(
-        "The same from Python, with a worker that runs (from siltstone_client import Memory):", style="bold"
-    )
+    console.print("The same from Python, with a running worker (from siltstone_client import Memory):", style="bold")
     console.print(escape(f">>> memory = Memory({url!r})"), soft_wrap=True)
     console.print(escape(f">>> memory.search({query!r}, user_id={user!r}).results[0].memory"), soft_wrap=True)
     console.print(show.plain(repr(answer), 200), soft_wrap=True)

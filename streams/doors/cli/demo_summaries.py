@@ -65,11 +65,11 @@ async def show_richest(worker: Siltstone, users: list[str], summed: Summed, cons
     found = await asyncio.to_thread(_richest, worker, users)
     if found is None:
         if summed.left:
-            console.print(f"No summary was written within {PATIENCE_SECONDS:.0f} s: the machine has other work.")
+            console.print(f"No summary was written within {PATIENCE_SECONDS:.0f} s: the machine is busy.")
         return
     path, markdown = found
-    left = f", {summed.left} were not waited for" if summed.left else ""
-    console.print(f"{summed.written} summaries were written{left}. One of their files, {path}:", style="bold")
+    left = f", {summed.left} are not finished yet" if summed.left else ""
+    console.print(f"{summed.written} summaries were written{left}. One of the files, {path}:", style="bold")
     console.print()
     console.print(shown(markdown))
     console.print()

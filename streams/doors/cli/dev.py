@@ -27,13 +27,13 @@ JOURNAL = Path("journal") / "broker.log"
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("siltstone-data"),
     show_default=True,
-    help="Where memories and the broker's log are kept.",
+    help="Directory for the memories and the broker's log.",
 )
 @port_option
 @click.option("--kafka-port", type=click.IntRange(0, 65_535), default=0, help="Kafka port.  [default: a free one]")
 @click.option("--log-level", type=LEVELS, default="WARNING", show_default=True)
 def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
-    """Broker, worker and HTTP API in one, until Ctrl-C.
+    """Run a broker, a worker and the HTTP API together, until Ctrl-C.
 
     Everything stays in the data directory, the broker's topics too: the next start resumes where this one stopped,
     even after a crash.
@@ -71,4 +71,4 @@ def _announce(worker: Siltstone) -> None:
     if settings.http.dashboard:
         console.print(f"look        {dashboard(worker)}")
     console.print(f"data        {settings.data_dir}")
-    console.print("Ctrl-C stops it; the next start goes on from there.")
+    console.print("Ctrl-C stops it; the next start continues from there.")

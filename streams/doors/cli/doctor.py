@@ -26,7 +26,7 @@ STYLE = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold r
 @port_option
 @json_option
 def doctor(data: Path | None, bootstrap_servers: str | None, port: int | None, as_json: bool) -> None:
-    """Check whether a worker could work here, what is wrong, and what to do about it.
+    """Check whether a worker could run here, and say what is wrong and how to fix it.
 
     Checks the settings, the broker and its topics, the data directory and its shards, the embedding model, the rating
     model (with one request, if configured), access to the API, and the HTTP port. Nothing is changed. The exit code
@@ -42,7 +42,7 @@ def doctor(data: Path | None, bootstrap_servers: str | None, port: int | None, a
         findings = run(examine(reading))
         show.as_json({"ok": not _failed(findings), "findings": [asdict(finding) for finding in findings]})
     else:
-        with console.status("Examining …"):
+        with console.status("Checking …"):
             findings = run(examine(reading))
         console.print(_table(findings))
         console.print(_summary(findings))

@@ -9,9 +9,9 @@ from streams.doors.cli.client import ask, json_option, session_path, url_option
 
 
 @click.command()
-@click.option("--user", required=True, help="Whose session.")
-@click.option("--session", required=True, help="The session's id.")
-@click.option("--at", metavar="TIME", help="When it was over: ISO 8601 or epoch milliseconds.  [default: now]")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option("--session", required=True, help="Id of the session.")
+@click.option("--at", metavar="TIME", help="When the session ended: ISO 8601 or epoch milliseconds.  [default: now]")
 @url_option
 @json_option
 def end_session(user: str, session: str, at: str | None, url: str, as_json: bool) -> None:
@@ -28,4 +28,4 @@ def end_session(user: str, session: str, at: str | None, url: str, as_json: bool
     where = f"{written['topic']}[{written['partition']}]@{written['offset']}"
     console = show.console()
     console.print(f"Session {session} of {user} ends: {where}.", markup=False)
-    console.print("`siltstone explain` shows what comes of it.")
+    console.print("`siltstone explain` shows the decisions.")

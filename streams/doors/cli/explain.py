@@ -18,9 +18,9 @@ NARROW_COLUMNS = 90
 
 
 @click.command()
-@click.option("--user", required=True, help="Whose session.")
-@click.option("--session", required=True, help="The session's id.")
-@click.option("--limit", type=click.IntRange(1, 1000), help="As many of the newest exchanges.  [default: all]")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option("--session", required=True, help="Id of the session.")
+@click.option("--limit", type=click.IntRange(1, 1000), help="Number of newest exchanges to show.  [default: all]")
 @url_option
 @json_option
 def explain(user: str, session: str, limit: int | None, url: str, as_json: bool) -> None:
@@ -38,7 +38,7 @@ def explain(user: str, session: str, limit: int | None, url: str, as_json: bool)
     console.print(Text(_title(user, session, answer)))
     decisions = answer["decisions"]
     if not decisions:
-        console.print("No exchange is held of it.")
+        console.print("It has no exchanges.")
     elif console.width < NARROW_COLUMNS:
         _print_list(console, decisions)
     else:
@@ -48,7 +48,9 @@ def explain(user: str, session: str, limit: int | None, url: str, as_json: bool)
 def _title(user: str, session: str, answer: dict[str, Any]) -> str:
     closed, threshold = answer["exchanges"], answer["promote_threshold"]
     so_far = (
-        "It is over." if answer["ended"] else f"{closed} exchanges closed; beyond {threshold}, the oldest are scored."
+        "It has ended."
+        if answer["ended"]
+        else f"{closed} exchanges closed; beyond {threshold}, the oldest are scored."
     )
     return f"Session {session} of {user}. Policy {answer['policy']}, judge: {answer['judge']}. {so_far}"
 

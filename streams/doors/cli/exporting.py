@@ -20,7 +20,7 @@ from streams.doors.cli.memory_ids import user_option
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to; replaced when all of it is there.  [default: standard output]",
+    help="File to write; replaced when the export is complete.  [default: standard output]",
 )
 @url_option
 @json_option
@@ -32,7 +32,7 @@ def export(user: str, output: Path | None, url: str, as_json: bool) -> None:
     """
     if output is None:
         if as_json:
-            raise click.UsageError("--json tells of the file: name one with --output.")
+            raise click.UsageError("--json describes the written file: name one with --output.")
         for line in lines(url, "/v1/export", params={"user_id": user}):
             sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()

@@ -17,17 +17,21 @@ from streams.doors.cli.options import bootstrap_option
 
 @click.command()
 @click.argument("ids", nargs=-1, type=MEMORY_ID, metavar="[MEMORY_ID...]")
-@click.option("--user", required=True, help="Who is forgotten, or whose memories.")
-@click.option("--source", help="What this one had a part in: user, assistant, tool, tool:NAME, token:NAME, …")
-@click.option("--report", is_flag=True, help="Forget nothing: show the receipt, and what Kafka still holds.")
-@click.option("--yes", is_flag=True, help="Do not ask before.")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option(
+    "--source", help="Forget all data that this source had a part in: user, assistant, tool, tool:NAME, token:NAME, …"
+)
+@click.option(
+    "--report", is_flag=True, help="Forget nothing: show the receipt, and the records that Kafka still holds."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--timeout",
     "seconds",
     type=click.FloatRange(min=0),
     default=60.0,
     show_default=True,
-    help="How long to wait until it is done, in seconds.",
+    help="Seconds to wait until it is done.",
 )
 @url_option
 @bootstrap_option
@@ -43,10 +47,10 @@ def forget(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Forget memories by their ids, or what came from one source; without either, everything of a user.
+    """Forget memories by their ids, or the data from one source; without either, all data of a user.
 
-    An id is the one that `search` and `list` show, or the complete id. Without ids, the receipt is shown: what was
-    erased, and what is left where.
+    An id is the short one that `search` and `list` show, or the complete one. Without ids, the command shows the
+    receipt: which data was erased, and which data remains where.
 
     Memories, archive, short-term windows and daily summaries are erased at once, permanently. Records in Kafka stay
     until their retention ends: --report reads the topics and lists them.
@@ -55,27 +59,27 @@ def forget(
         raise click.UsageError("--user is empty.")
     if source is not None:
         if ids or report:
-            raise click.UsageError("--source is for itself: without ids and --report.")
+            raise click.UsageError("--source cannot be combined with ids or --report.")
         _forget_source(source, user, yes, seconds, url, as_json)
         return
     if ids:
         if report:
-            raise click.UsageError("--report is about all of a user: name no memories.")
+            raise click.UsageError("--report covers all data of a user: name no memories.")
         _forget_memories(ids, user, yes, seconds, url, as_json)
         return
     receipt = _receipt(url, user)
     if report:
         remains = asyncio.run(_remains(user, bootstrap_servers))
         if not receipt["commands"] and not any(receipt["left"].values()) and not any(r["records"] for r in remains):
-            raise SiltstoneError(f"neither the worker nor Kafka knows anything of user {user}: correct the id")
+            raise SiltstoneError(f"neither the worker nor Kafka has data of user {user}: correct the id")
         receipt["kafka"] = remains
     else:
         if not any(receipt["left"].values()):
             raise SiltstoneError(
-                f"the worker holds nothing of user {user}: correct the id, or look at what Kafka holds with --report"
+                f"the worker has no data of user {user}: correct the id, or list the records in Kafka with --report"
             )
         if not yes:
-            click.confirm(f"Forget everything of {user}? It cannot be taken back.", abort=True, err=True)
+            click.confirm(f"Forget all data of {user}? This cannot be undone.", abort=True, err=True)
         receipt = _forgotten(url, user, seconds)
     if as_json:
         show.as_json(receipt)
@@ -96,19 +100,21 @@ def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: floa
         for memory_id, text in texts.items():
             click.echo(text or f"{memory_id}  (not among the memories)", err=True)
         click.confirm(
-            f"Forget {'these' if len(texts) > 1 else 'this'} of {user}? It cannot be taken back.",
+            f"Forget {'these entries' if len(texts) > 1 else 'this entry'} of {user}? This cannot be undone.",
             abort=True,
             err=True,
         )
     for memory_id in texts:
-        late = f"{memory_id} is not forgotten after {seconds:g} s"
+        late = f"{memory_id} was not forgotten within {seconds:g} s"
         written(url, "DELETE", f"/v1/memories/{memory_id}", late, seconds, params={"user_id": user})
     if as_json:
         show.as_json({"user_id": user, "forgotten": list(texts), "unknown": [one for one in texts if not texts[one]]})
         return
     for memory_id, text in texts.items():
         unknown = (
-            "" if text else ", which is no memory: a note or an exchange of this id is forgotten, if there is one"
+            ""
+            if text
+            else ", which is not a memory: a note or an exchange with this id is forgotten, if there is one"
         )
         click.echo(f"forgotten {text or memory_id}{unknown}")
 
@@ -117,16 +123,16 @@ def _forget_source(source: str, user: str, yes: bool, seconds: float, url: str, 
     """Forget by source, and show the counts of the worker."""
     if not yes:
         click.confirm(
-            f"Forget all of {user} that {source} had a part in? It cannot be taken back.", abort=True, err=True
+            f"Forget all data of {user} that {source} had a part in? This cannot be undone.", abort=True, err=True
         )
-    late = f"what came from {source} is not forgotten after {seconds:g} s"
+    late = f"the data from {source} was not forgotten within {seconds:g} s"
     answer = written(url, "DELETE", "/v1/memories", late, seconds, params={"user_id": user, "source": source})
     counts = {name: answer[name] for name in ("memories", "exchanges", "short_term_memories")}
     if as_json:
         show.as_json({"user_id": user, "source": source, **counts})
         return
     shown = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
-    click.echo(f"forgotten of {user}, from {source}: {shown}")
+    click.echo(f"forgotten data of {user} from {source}: {shown}")
 
 
 def _receipt(url: str, user: str) -> dict[str, Any]:
@@ -136,7 +142,7 @@ def _receipt(url: str, user: str) -> dict[str, Any]:
 
 def _forgotten(url: str, user: str, seconds: float) -> dict[str, Any]:
     """Wait for the receipt that contains the command. Raises `ApiError` if that takes too long."""
-    late = f"user {user} is not forgotten after {seconds:g} s"
+    late = f"user {user} was not forgotten within {seconds:g} s"
     written(url, "DELETE", "/v1/memories", late, seconds, params={"user_id": user})
     return _receipt(url, user)
 
@@ -168,28 +174,31 @@ def _show(receipt: dict[str, Any]) -> None:
     console = show.console()
     user, left = show.plain(receipt["user_id"]), receipt["left"]
     for one in receipt["commands"]:
-        what = "everything" if one["whole_user"] else f"{one['ids']} ids of memories"
-        console.print(f"{one['at']}: {what} of {user} was forgotten", markup=False)
+        what = "all data" if one["whole_user"] else f"{one['ids']} ids of memories"
+        console.print(f"{one['at']}: forgotten: {what} of {user}", markup=False)
     console.print(f"{receipt['memories_erased']} memories were erased by {receipt['worker']}.", markup=False)
-    console.print(show.table("Left there", ("what", ">how many"), left.items()))
+    console.print(show.table("Remaining data", ("what", ">number"), left.items()))
     if receipt["in_pages"]:
-        console.print("Bytes of the catalog may hold what is gone until it is rewritten: see docs/reference.md.")
+        console.print("The catalog file may still contain erased bytes until it is rewritten: see docs/reference.md.")
     if left_there := receipt["checkpoints"]:
         console.print(_checkpoints(receipt["partition"], left_there), markup=False)
     if "kafka" in receipt:
         rows = [_row(one) for one in receipt["kafka"]]
-        console.print(show.table("Left in Kafka", ("topic", ">records", "oldest", "newest", "until"), rows))
+        console.print(
+            show.table("Remaining records in Kafka", ("topic", ">records", "oldest", "newest", "until"), rows)
+        )
 
 
 def _checkpoints(partition: int, one: dict[str, Any]) -> str:
     where = f"Checkpoints of partition {partition} at {one['store']}"
     if one["may_hold"] is None:
-        return f"{where}: the store does not answer; they may hold it until {one['until']}."
+        return f"{where}: the store does not answer; they may hold erased data until {one['until']}."
     if not one["may_hold"]:
-        return f"{where}: none of {one['generations']} holds it any more."
+        return f"{where}: none of {one['generations']} holds erased data any more."
     if one["until"] > iso(now_ms()):
-        return f"{where} may hold it until {one['until']}."
-    return f"{where} may still hold it, since {one['until']}: run `siltstone checkpoint now`, and look at /readyz."
+        return f"{where} may hold erased data until {one['until']}."
+    late = f"{where} may still hold erased data, overdue since {one['until']}"
+    return f"{late}: run `siltstone checkpoint now`, and check /readyz."
 
 
 def _row(one: dict[str, Any]) -> tuple[object, ...]:
@@ -203,9 +212,9 @@ def _until(one: dict[str, Any]) -> str:
     if not one["records"]:
         return ""
     if one["compacted"]:
-        return "the broker compacts it: newer rows and tombstones take their place"
+        return "the broker compacts the topic: newer rows and tombstones replace these"
     if one["retention_ms"] is None:
-        return "the broker does not say: look at the topic's retention.ms"
+        return "unknown: check the topic's retention.ms"
     if one["retention_ms"] < 0:
         return "kept for ever: set retention.ms, or delete up to an offset with kafka-delete-records.sh"
-    return f"not before {one['retention_ends']}, and when its segment ends"
+    return f"not before {one['retention_ends']}, and only when its segment ends"

@@ -48,12 +48,12 @@ from streams.kafka.bulk import ByTopic, writable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-user_option = click.option("--user", help="Whose it is, where the file names no user.")
+user_option = click.option("--user", help="Id of the user, if the file names none.")
 session_option = click.option(
-    "--session", help="The session's id, where the file names none.  [default: made of the chat's opening]"
+    "--session", help="Id of the session, if the file names none.  [default: derived from the chat's opening]"
 )
 speaker_option = click.option(
-    "--speaker", help="Who of several people in a chat is the user.  [default: who is called as --user says]"
+    "--speaker", help="Name of the user in a chat between people.  [default: the one in --user]"
 )
 timezone_option = click.option(
     "--timezone",
@@ -61,15 +61,15 @@ timezone_option = click.option(
     metavar="ZONE",
     default="UTC",
     show_default=True,
-    help="Of times that name none, as WhatsApp's: Europe/Oslo, for instance.",
+    help="Time zone of times that name none, such as WhatsApp's; for example Europe/Oslo.",
 )
 dry_run_option = click.option(
     "--dry-run",
     is_flag=True,
-    help="Show sessions, speakers, dates and what would be left out; produce nothing, and ask no broker.",
+    help="Show sessions, speakers, dates and entries to leave out; produce nothing, and contact no broker.",
 )
 wait_option = click.option(
-    "--wait", is_flag=True, help="Return when a worker has taken in all of it, so that it can be read."
+    "--wait", is_flag=True, help="Return only when workers have processed all of it, so that it can be read."
 )
 timeout_option = click.option(
     "--timeout",
@@ -77,7 +77,7 @@ timeout_option = click.option(
     type=click.FloatRange(min=0),
     default=300.0,
     show_default=True,
-    help="How long to wait with --wait, in seconds.",
+    help="Seconds to wait with --wait.",
 )
 
 
@@ -112,7 +112,7 @@ file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=Fal
     type=click.Choice(["auto", *(one.value for one in Format)]),
     default="auto",
     show_default=True,
-    help="What the file is; auto tells by its first object.",
+    help="Format of the file; auto detects it by the first object.",
 )
 @taking_options
 def ingest(name: str, **options: Any) -> None:
@@ -123,8 +123,8 @@ def ingest(name: str, **options: Any) -> None:
     mem0 (mem0), of OpenMemory (openmemory) or of our own exports (siltstone), which are kept as they are. Slack's
     export is a ZIP (slack), WhatsApp's a text (whatsapp). Exports in a ZIP need not be unpacked.
 
-    Ingesting the same file twice changes nothing. Entries without a time get the file's last change, or now on
-    standard input. Bad entries are reported with their place and skipped; the exit code is then 1.
+    Ingesting the same file twice changes nothing. Entries without a time get the time of the file's last change, or
+    the current time on standard input. Bad entries are reported with their place and skipped, and the exit code is 1.
     """
     take_in(None if name == "auto" else Format(name), **options)
 
@@ -152,7 +152,9 @@ def take_in(
         whose = "--user" if dry_run and user is None else user
         given = Given(now, whose, session, undated, of, settings.memory, speaker, ZoneInfo(zone), dry_run)
     except (KeyError, ValueError, OSError) as exc:  # unknown, a path, or a directory of zones
-        raise click.UsageError(f"--timezone: {zone!r} is no time zone: give one as Europe/Oslo or UTC.") from exc
+        raise click.UsageError(
+            f"--timezone: {zone!r} is not a time zone: pass one such as Europe/Oslo or UTC."
+        ) from exc
     done = Done()
     started = time.monotonic()
     with opened(file) as readable:
@@ -169,15 +171,15 @@ def take_in(
     if wait:
         for place in done.last:
             left = seconds - (time.monotonic() - started - taken)
-            until_applied(url, place.token, f"what was ingested is not taken in after {seconds:g} s", left)
+            until_applied(url, place.token, f"the ingested records were not processed within {seconds:g} s", left)
     warnings = done.warnings(called, given, settings.lifecycle)
     if as_json:
         show.as_json({**done.told(), "seconds": round(taken, 3), "warnings": warnings})
     else:
         if done.format is not None:
-            click.echo(f"{called} was taken for {NAMES[done.format]}" + (" (named)" if given.format else ""))
-        why = "were deleted" if done.format is Format.OPENMEMORY else "are not part of the conversation"
-        out = f", {done.left_out} left out that {why}" if done.left_out else ""
+            click.echo(f"{called} was read as {NAMES[done.format]}" + (" (as named)" if given.format else ""))
+        why = "deleted" if done.format is Format.OPENMEMORY else "not part of the conversation"
+        out = f", {done.left_out} left out ({why})" if done.left_out else ""
         rate = done.produced / max(taken, 1e-9)
         click.echo(f"{done.counted()} in {taken:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
     for warning in warnings:

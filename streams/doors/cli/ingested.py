@@ -52,14 +52,14 @@ class Done:
     def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
         """Facts that would surprise the user later: nothing could be read, or all is so old that memories cool."""
         if self.format is None and self.bad:
-            return [f"nothing in {called} could be read: it is to be JSON, an object a line or an array"]
+            return [f"nothing in {called} could be read: it must be JSON, one object a line or an array"]
         if not self.newest or lifecycle.clock != "wall":
             return []
         if given.now - self.newest <= lifecycle.fresh_days * DAY_MS:
             return []
-        by_file = " (that of the file, which has no times: touch it)" if self.newest == given.undated else ""
+        by_file = " (the file's own date, because it has no times: touch it)" if self.newest == given.undated else ""
         return [
             f"everything in {called} is older than the fresh period (lifecycle.fresh_days {lifecycle.fresh_days:g}), "
-            f"the newest of {iso(self.newest)[:10]}{by_file}. Its memories fade from the beginning, and many may be "
-            "cold: search with --include-all, and pin what is to stay"
+            f"the newest entry is of {iso(self.newest)[:10]}{by_file}. Its memories decay from the start, and many "
+            "may be cold: search with --include-all, and pin memories that should stay"
         ]

@@ -15,10 +15,12 @@ from streams.doors.cli.memory_ids import short, user_option
 
 @click.command("list")
 @user_option
-@click.option("--state", type=click.Choice([state.value for state in State]), help="Those of one state only.")
+@click.option("--state", type=click.Choice([state.value for state in State]), help="Only memories in this state.")
 @filter_option
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at the most.")
-@click.option("--after", type=click.UUID, metavar="MEMORY_ID", help="Those behind this one.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Maximum number of memories."
+)
+@click.option("--after", type=click.UUID, metavar="MEMORY_ID", help="Only memories after this one.")
 @url_option
 @json_option
 def memories(
@@ -39,7 +41,7 @@ def memories(
         return
     console = show.console()
     if not answer["memories"]:
-        console.print(f"{show.plain(user)} has none of these.")
+        console.print(f"{show.plain(user)} has no such memories.")
         return
     rows = [
         (
@@ -55,4 +57,4 @@ def memories(
     title = f"{counted} of {show.plain(user)}"
     console.print(show.table(title, ("id", ">score", "state", "when", "memory"), rows))
     if answer["next"]:
-        console.print(f"There are more: --after {answer['next']}")
+        console.print(f"There are more: continue with --after {answer['next']}")

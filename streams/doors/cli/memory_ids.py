@@ -25,7 +25,7 @@ class _MemoryId(click.ParamType):
         except ValueError:
             if not _BEGINNING.fullmatch(given):
                 self.fail(
-                    f"{value!r} is no id of a memory, nor four or more characters of its beginning.", param, ctx
+                    f"{value!r} is neither a memory id nor at least four characters of its beginning.", param, ctx
                 )
             return given
 
@@ -34,14 +34,14 @@ class _MemoryId(click.ParamType):
 MEMORY_ID = _MemoryId()
 
 ids_argument = click.argument("ids", nargs=-1, required=True, type=MEMORY_ID, metavar="MEMORY_ID...")
-user_option = click.option("--user", required=True, help="Whose memories.")
+user_option = click.option("--user", required=True, help="Id of the user.")
 wait_option = click.option(
     "--timeout",
     "seconds",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="How long to wait until it is done, in seconds.",
+    help="Seconds to wait until it is done.",
 )
 
 
@@ -64,9 +64,11 @@ def found(url: str, user: str, given: str) -> dict[str, Any]:
         memory: dict[str, Any] = matching[0]
         return memory
     if not matching:
-        raise ApiError(f"user {user} has no memory {given}: `siltstone list --user {user}` shows their ids")
+        raise ApiError(f"user {user} has no memory {given}: `siltstone list --user {user}` shows the ids")
     several = ", ".join(memory["id"] for memory in matching[:5])
-    raise ApiError(f"{len(matching)} memories of {user} begin with {given}: give more of the id ({several})")
+    raise ApiError(
+        f"the ids of {len(matching)} memories of {user} begin with {given}: give more characters ({several})"
+    )
 
 
 def standing(url: str, user: str, memory_id: str) -> str | None:

@@ -19,7 +19,7 @@ class _Day(click.ParamType):
         try:
             return date.fromisoformat(value).isoformat()
         except ValueError as exc:
-            self.fail(f"{value!r} is no date: {exc}", param, ctx)
+            self.fail(f"{value!r} is not a date: {exc}", param, ctx)
 
 
 #: A date, as the API accepts it.

@@ -35,7 +35,7 @@ def _change(given: tuple[str, ...], user: str, seconds: float, url: str, as_json
     memories = [found(url, user, one) for one in given]
     method, word = ("PUT", "pinned") if pinned else ("DELETE", "unpinned")
     for memory in memories:
-        late = f"{memory['id']} is not {word} after {seconds:g} s"
+        late = f"{memory['id']} was not {word} within {seconds:g} s"
         written(url, method, f"/v1/memories/{memory['id']}/pin", late, seconds, params={"user_id": user})
     if as_json:
         show.as_json({"user_id": user, word: [memory["id"] for memory in memories]})

@@ -160,7 +160,7 @@ def draw_transitions(axes: Axes, transitions: Answer) -> None:
     axes.set_ylim(min(low, 0) - room, max(high, 0) + room)
     for y, words, side in ((0.99, "↑ warmed up, or came back", "top"), (0.01, "↓ cooled, or left", "bottom")):
         axes.text(0.005, y, words, transform=axes.transAxes, va=side, size=9, color=INK)
-    head = "changes, and how many a day (in percent of the memories there are)"
+    head = "changes, and their number per day (in percent of all memories)"
     place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (-0.02, -0.2), "ncols": 2}
     axes.legend(handles=keys, title=head, title_fontsize=9, **place, **LEGEND)
 

@@ -85,4 +85,4 @@ async def _leaving_nothing(main: Coroutine[Any, Any, T]) -> T:
     finally:
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in await ended(left, LEAVE_SECONDS, first=AGAIN_SECONDS):
-            log.error("not ended: %r", task)
+            log.error("task does not end: %r", task)

@@ -18,13 +18,13 @@ from tables.offline.rebuilding import rebuild_index
 
 @click.command("rebuild-index")
 @data_option
-@click.option("--partition", "partitions", type=int, multiple=True, help="Only this shard; can be given repeatedly.")
+@click.option("--partition", "partitions", type=int, multiple=True, help="Only this shard; repeatable.")
 @json_option
 def rebuild_indexes(data: Path | None, partitions: tuple[int, ...], as_json: bool) -> None:
     """Rebuild the FAISS files of shards from the vectors in their catalogs.
 
     It needs no model, and works on the shards that no worker has open; a worker repairs its own when it opens them.
-    The exit code is 1 if any shard was held.
+    The exit code is 1 if another process had a shard open.
     """
     files = shard_files(data or Settings.load().data_dir, partitions)
     with RowsBar() as bar:
@@ -41,4 +41,4 @@ def rebuild_indexes(data: Path | None, partitions: tuple[int, ...], as_json: boo
     elif not files.held:
         click.echo("The shards have never held a vector: there is nothing to rebuild.")
     if files.held:
-        raise SiltstoneError(f"{files.holders}: end it first; a worker mends its indexes by itself when it starts")
+        raise SiltstoneError(f"{files.holders}: stop it first; a worker repairs its indexes itself when it starts")

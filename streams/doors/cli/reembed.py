@@ -24,14 +24,18 @@ BACKENDS = click.Choice(["use", "sentence-transformers", "openai"])
 PATH = "/v1/reembed"
 UNDER_WAY = frozenset({Phase.LOADING, Phase.EMBEDDING, Phase.SWITCHING})
 LOOK_AGAIN_SECONDS = 0.3
-GO_ON = "what is done is kept: run the same command again to go on, or with --abandon to drop it"
+GO_ON = "finished work is kept: run the same command again to continue, or with --abandon to drop it"
 
 
 @click.command()
-@click.option("--backend", type=BACKENDS, help="Where the new model runs.  [default: embedding.backend]")
-@click.option("--model", help="Its name or folder.  [default: embedding.model, or the backend's own]")
-@click.option("--dimensions", type=click.IntRange(1, 65_536), help="Asked of a service that can shorten its vectors.")
-@click.option("--abandon", is_flag=True, help="Stop, and drop what is half done.")
+@click.option("--backend", type=BACKENDS, help="Backend of the new model.  [default: embedding.backend]")
+@click.option("--model", help="Name or folder of the new model.  [default: embedding.model, or the backend's own]")
+@click.option(
+    "--dimensions",
+    type=click.IntRange(1, 65_536),
+    help="Dimensions to request from a service that can shorten its vectors.",
+)
+@click.option("--abandon", is_flag=True, help="Stop, and drop the unfinished vectors.")
 @data_option
 @url_option
 @json_option
@@ -59,7 +63,9 @@ def reembed(
             show.as_json({"dropped": dropped})
         else:
             click.echo(
-                f"What was half done in {numbered(dropped)} is dropped." if dropped else "Nothing was half done."
+                f"The unfinished vectors of {numbered(dropped)} were dropped."
+                if dropped
+                else "There were no unfinished vectors."
             )
         return
     wanted = _wanted(settings.embedding, backend, model, dimensions)
@@ -117,7 +123,7 @@ def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
             tell = bar.of("embedding")
             while state["phase"] in UNDER_WAY:
                 if state["total"]:
-                    over = "changing over" if state["phase"] == Phase.SWITCHING else ""
+                    over = "switching" if state["phase"] == Phase.SWITCHING else ""
                     tell(state["done"], state["total"], state["waiting_for"] or over)
                 time.sleep(LOOK_AGAIN_SECONDS)
                 state = ask(url, "GET", PATH)
@@ -133,9 +139,9 @@ def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
 def _tell(done: dict[str, Any]) -> None:
     model = f"{done['model']} ({done['dimension']} dimensions)"
     if done["switched"]:
-        click.echo(f"{done['total']:,} memories in {done['switched']} shards have vectors of {model} now.")
+        click.echo(f"{done['total']:,} memories in {done['switched']} shards now have vectors of {model}.")
     else:
-        click.echo(f"The shards have vectors of {model} already.")
+        click.echo(f"The shards already have vectors of {model}.")
     click.echo("A worker needs these settings at its next start:")
     for key, value in done["settings"].items():
         click.echo(f"  {key}: {'(leave it out)' if value is None else value}")

@@ -40,7 +40,7 @@ async def reembed_files(data: Path, wanted: EmbeddingSettings, before: Embedding
                     await _embed(catalog.reembedding, embedding, bar.of(f"shard {partition}: embedding"))
             for partition in changing:
                 with _opened(files, partition) as catalog:
-                    await _embed(catalog.reembedding, embedding, bar.of(f"shard {partition}: changing over"))
+                    await _embed(catalog.reembedding, embedding, bar.of(f"shard {partition}: switching"))
                     rows += catalog.reembedding.rows()
                     adopted = catalog.reembedding.adopt(files.paths[partition].with_name(manifest.NAME))
                     assert adopted, "no other process has it open"
@@ -75,7 +75,7 @@ def abandon_files(data: Path) -> list[int]:
 def _all_free(data: Path) -> ShardFiles:
     files = shard_files(data)
     if files.held:
-        raise SiltstoneError(f"{files.holders}: give the --url of the worker that has it, or end it")
+        raise SiltstoneError(f"{files.holders}: pass the --url of the worker that has it open, or stop it")
     return files
 
 

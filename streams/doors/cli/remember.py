@@ -11,17 +11,17 @@ from streams.doors.cli.memory_ids import short, standing, wait_option
 
 @click.command()
 @click.argument("text")
-@click.option("--user", required=True, help="Who is to be reminded of it.")
-@click.option("--session", help="Where it belongs to; needed with --for.")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option("--session", help="Id of the session; required with --for.")
 @click.option(
     "--for",
     "ttl_seconds",
     type=click.IntRange(min=1),
     metavar="SECONDS",
-    help="Only for so long, with its session: a short-term memory.",
+    help="Remember it only this long, with its session: a short-term memory.",
 )
 @click.option("--importance", type=click.FloatRange(0, 100), help="0 to 100.  [default: the worker's]")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to return when it can be read.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Return only when the memory can be read.")
 @wait_option
 @url_option
 @json_option
@@ -38,9 +38,9 @@ def remember(
 ) -> None:
     """Remember TEXT, permanently or with --for for a while, and show the memory's id."""
     if not text.strip():
-        raise click.UsageError("There is no word in TEXT.")
+        raise click.UsageError("TEXT has no words.")
     if ttl_seconds is not None and session is None:
-        raise click.UsageError("--for needs --session: what is remembered for a while belongs to a session.")
+        raise click.UsageError("--for needs --session: a short-term memory belongs to a session.")
     given = {
         "user_id": user,
         "text": text,
@@ -50,7 +50,7 @@ def remember(
         "importance": importance,
     }
     body = {name: value for name, value in given.items() if value is not None}
-    late = f"it is not {'a memory yet' if ttl_seconds is None else 'noted'} after {seconds:g} s"
+    late = f"it was not {'remembered' if ttl_seconds is None else 'noted'} within {seconds:g} s"
     if wait:
         answer = written(url, "POST", "/v1/memories", late, seconds, json=body)
     else:
@@ -61,5 +61,5 @@ def remember(
     if as_json:
         show.as_json({**answer, "id": memory_id, "known": memory_id != given_id})
         return
-    known = ", which says the same already" if memory_id != given_id else ""
+    known = ", an existing memory that says the same" if memory_id != given_id else ""
     click.echo(f"remembered as {short(memory_id)}{known} ({memory_id})")

@@ -32,7 +32,7 @@ from streams.replay.replay import replaying
 from tables.offline.diff import TableDifference
 from tables.partition_record import record_partitions
 
-STOPPED = "stopped; what is done is kept: run the same command again to go on"
+STOPPED = "stopped; finished work is kept: run the same command again to continue"
 _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)
 
 
@@ -47,7 +47,7 @@ class When(click.ParamType):
         try:
             return _TIME.validate_python(int(value) if str(value).isdecimal() else value)
         except ValidationError:
-            self.fail(f"{value!r} is no time: give ISO 8601, epoch milliseconds, {EARLIEST} or {NOW}", param, ctx)
+            self.fail(f"{value!r} is not a time: give ISO 8601, epoch milliseconds, {EARLIEST} or {NOW}", param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,21 @@ class _Wanted:
 
 
 @click.command()
-@click.option("--from", "begin", type=When(), default=EARLIEST, show_default=True, help="By the records' times.")
-@click.option("--to", "end", type=When(), default=NOW, show_default=True, help="By the records' times.")
+@click.option(
+    "--from", "begin", type=When(), default=EARLIEST, show_default=True, help="Start, by the records' times."
+)
+@click.option("--to", "end", type=When(), default=NOW, show_default=True, help="End, by the records' times.")
 @click.option("--into", type=click.Path(path_type=Path, file_okay=False), help="Rebuild shards in this folder.")
 @click.option(
     "--source",
     type=click.Choice(["conversations", "long-term"]),
     default="conversations",
     show_default=True,
-    help="What is read: conversations and the log of their promotions, or that log alone.",
+    help="Topics to read: conversations and the event log, or only the event log.",
 )
 @click.option("--users", default="", metavar="A,B", help="Only these users.")
-@click.option("--check", is_flag=True, help="Compare what is rebuilt with the live shards; exit 1 where they differ.")
-@click.option("--swap", "swapping", is_flag=True, help="Put the rebuilt shards in the place of the live ones.")
+@click.option("--check", is_flag=True, help="Compare the rebuilt shards with the live ones; exit 1 if they differ.")
+@click.option("--swap", "swapping", is_flag=True, help="Replace the live shards by the rebuilt ones.")
 @data_option
 @bootstrap_option
 @json_option
@@ -136,11 +138,11 @@ def _refuse(asked: ReplayOptions, into: Path | None, check: bool, swapping: bool
     if isinstance(asked.begin, int) and isinstance(asked.end, int) and asked.begin >= asked.end:
         raise click.UsageError("--from must be before --to.")
     if not asked.conversations and into is None and not check:
-        raise click.UsageError("--source long-term makes shards: give --into, or --check.")
+        raise click.UsageError("--source long-term builds shards: give --into or --check.")
     if swapping and (into is None or not asked.whole):
-        raise click.UsageError("--swap needs --into, and all of the log: no --from, --to or --users.")
+        raise click.UsageError("--swap needs --into and the whole log: no --from, --to or --users.")
     if check and (asked.begin, asked.end) != (EARLIEST, NOW):
-        raise click.UsageError("--check compares with all of the log: no --from or --to.")
+        raise click.UsageError("--check compares with the whole log: no --from or --to.")
 
 
 def _before_it_takes_long(data: Path, check: bool) -> None:
@@ -197,7 +199,7 @@ def _tell(result: dict[str, Any], found: list[TableDifference] | None) -> None:
     if found:
         show.console().print(table_of(found))
     elif found is not None:
-        click.echo("They are the same as the live ones.")
+        click.echo("The rebuilt shards are the same as the live ones.")
     if result.get("swapped"):
-        kept = f"; the former ones are in {result['former']}" if result["former"] else ""
-        click.echo(f"They are in use from the next start on{kept}.")
+        kept = f"; the former shards are in {result['former']}" if result["former"] else ""
+        click.echo(f"Workers use the rebuilt shards from their next start{kept}.")

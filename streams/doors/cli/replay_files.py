@@ -19,7 +19,7 @@ def free(data: Path) -> None:
     """Raises `SiltstoneError` if another process holds one of the shards, or if there are none."""
     files = shard_files(data)
     if files.held:
-        raise SiltstoneError(f"{files.holders}: end it first, and start it again afterwards")
+        raise SiltstoneError(f"{files.holders}: stop it first, and start it again afterwards")
 
 
 def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress) -> list[TableDifference]:
@@ -45,13 +45,15 @@ def swap(data: Path, folder: Path, stamp: str) -> Path | None:
     if not made.is_dir():
         raise DataDirError(folder, "there are no rebuilt shards in it")
     if missing := sorted(catalogs(data).keys() - catalogs(folder).keys()):
-        raise SiltstoneError(f"{folder} has no shards for partitions {missing}: nothing is swapped")
+        raise SiltstoneError(f"{folder} has no shards for partitions {missing}: nothing was swapped")
     former = data / f"shards.before-{stamp}" if live.exists() else None
     if former is not None:
         free(data)
     data.mkdir(parents=True, exist_ok=True)
     if data.stat().st_dev != made.stat().st_dev:
-        raise SiltstoneError(f"{folder} and {data} are on different disks: move it beside the data directory first")
+        raise SiltstoneError(
+            f"{folder} and {data} are on different disks: first move the folder to the disk of the data directory"
+        )
     try:
         if former is not None:
             live.rename(former)

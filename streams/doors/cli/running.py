@@ -100,9 +100,9 @@ async def _work(settings: Settings, patient: bool, announce: Callable[[Siltstone
                 await worker.stopped()
                 return
         except TopicsRemade as exc:
-            log.info("%s; that is done now", exc)  # the new worker warns of it, as at any start
+            log.info("%s; this happens now", exc)  # the new worker warns of it, as at any start
         except BrokerEmptied as exc:
-            log.warning("%s; that is done now", exc)
+            log.warning("%s; this happens now", exc)
         except NotAllowed as exc:
             if not (patient and exc.waits):
                 raise  # the others would fail again at the next start

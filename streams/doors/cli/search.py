@@ -22,21 +22,23 @@ from streams.doors.cli.client import (
 
 @click.command()
 @click.argument("query")
-@click.option("--user", required=True, help="Whose memories.")
-@click.option("--top-k", type=click.IntRange(1, 1000), help="How many at the most.  [default: the worker's, 10]")
-@click.option("--include-cold", is_flag=True, help="Active and cold ones.")
-@click.option("--include-all", is_flag=True, help="Those of every state.")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option("--top-k", type=click.IntRange(1, 1000), help="Maximum number of results.  [default: the worker's, 10]")
+@click.option("--include-cold", is_flag=True, help="Search active and cold memories.")
+@click.option("--include-all", is_flag=True, help="Search memories in every state.")
 @click.option(
-    "--state", type=click.Choice([*(state.value for state in State), SHORT_TERM]), help="Those of one state only."
+    "--state",
+    type=click.Choice([*(state.value for state in State), SHORT_TERM]),
+    help="Search only memories in this state.",
 )
 @click.option(
     "--min-relevance",
     type=click.FloatRange(0, 1),
-    help=f"No less relevant ones; 0: all.  [default: the best, and those from {SHOWN_FROM:g} on; all with --json]",
+    help=f"Minimum relevance; 0 shows all.  [default: the best result, and {SHOWN_FROM:g} for others; 0 with --json]",
 )
 @short_term_option
 @filter_option
-@click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
+@click.option("--explain", is_flag=True, help="Show why each memory was found: cosine and BM25, with their ranks.")
 @touch_option
 @partial_option
 @url_option
@@ -60,7 +62,7 @@ def search(
     """Find a user's memories that answer QUERY, and exchanges that are not memories (short_term).
 
     The table shows the best result and other likely answers, and how many it leaves out. `forget`, `pin` and `unpin`
-    accept the ids it shows.
+    accept the ids that it shows.
     """
     body = {
         "user_id": user,
@@ -105,6 +107,6 @@ def elsewhere(better: dict[str, int], include_cold: bool, state: str | None) -> 
     """The number of better memories in other states, and the flag that finds them."""
     counted = " and ".join(f"{count} {name}" for name, count in better.items())
     flag = "--include-cold" if better.keys() == {"cold"} and not state else "--include-all"
-    instead = f" in place of --state {state}" if state else " in place of --include-cold" if include_cold else ""
+    instead = f" instead of --state {state}" if state else " instead of --include-cold" if include_cold else ""
     memories, them = ("memory", "it") if sum(better.values()) == 1 else ("memories", "them")
     return f"{counted} {memories} would have answered better: {flag}{instead} shows {them}"

@@ -29,7 +29,7 @@ def show_plan(called: str, plan: Plan, as_json: bool) -> None:
 def _print(called: str, plan: Plan) -> None:
     console = Console()
     if plan.format is not None:
-        click.echo(f"{called} would be taken for {NAMES[plan.format]}")
+        click.echo(f"{called} would be read as {NAMES[plan.format]}")
     if plan.sessions:
         table = Table("session", "user", "messages", "speakers", "from", "to")
         for name, one in list(plan.sessions.items())[:_MOST_ROWS]:
@@ -42,7 +42,7 @@ def _print(called: str, plan: Plan) -> None:
     for problem in plan.problems[:_MOST_ROWS]:
         click.echo(f"{called}: {problem.where}: {problem.why}", err=True)
     if len(plan.problems) > _MOST_ROWS:
-        click.echo(f"and {len(plan.problems) - _MOST_ROWS} more that are bad", err=True)
+        click.echo(f"and {len(plan.problems) - _MOST_ROWS} more bad entries", err=True)
     messages = sum(one.speakers.total() for one in plan.sessions.values())
     memories = f", {plan.memories} memories" if plan.memories else ""
     click.echo(

@@ -27,9 +27,9 @@ WAIT_SECONDS = 3600.0
 def snapshot(data: Path | None, url: str, as_json: bool) -> None:
     """Make the analysts' copy now: data/analytics/siltstone.duckdb.
 
-    The running worker makes it; if none answers, it is made from the shards' files. With --data the files come first,
-    and the worker makes it if it has them open. A worker tells only the path within its data directory: the full path
-    is known if the directory is that of the settings or of --data.
+    The running worker makes it; if none answers, the command makes it from the shards' files. With --data, the
+    command tries the files first; if a worker has them open, that worker makes it. A worker reports only the path
+    within its data directory: the full path is shown if that is the directory of the settings or of --data.
     """
     made = _of_worker(url) if data is None else _of_files(data, url)
     if as_json:
@@ -60,7 +60,9 @@ def _of_files(data: Path, url: str) -> dict[str, Any]:
             raise locked from None
     placed = _placed(made, data)
     if placed is None:
-        raise ApiError(f"the worker at {url} keeps another directory than {data}: pass the --url of the one")
+        raise ApiError(
+            f"the worker at {url} has a data directory other than {data}: pass the --url of that one's worker"
+        )
     return placed
 
 

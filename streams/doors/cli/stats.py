@@ -20,21 +20,25 @@ Answer = dict[str, Any]
 
 def _png(_context: click.Context, _parameter: click.Parameter, value: Path | None) -> Path | None:
     if value is not None and value.suffix.lower() != ".png":
-        raise click.BadParameter(f"{value} does not end in .png, the one format there is")
+        raise click.BadParameter(f"{value} does not end in .png, the only format")
     return value
 
 
 @click.command()
 @click.option("--at", help="As of this time (ISO 8601) instead of now.")
 @click.option(
-    "--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="Days of changes of state to show."
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=30,
+    show_default=True,
+    help="Number of days to show changes of state for.",
 )
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_png,
     metavar="FILE.png",
-    help="Draw scores, states over time and changes of state.",
+    help="Draw scores, states over time and changes of state into this file.",
 )
 @url_option
 @json_option
@@ -70,9 +74,9 @@ def stats(at: str | None, days: int, plot: Path | None, url: str, as_json: bool)
     )
     console.print(show.table(title, ("exchanges", "reason", ">number"), done, min_width=len(title)))
     for behind in pipeline["coming_back"]:
-        console.print(f"coming back: {coming_back(behind)}", markup=False)
+        console.print(f"recovering: {coming_back(behind)}", markup=False)
     if plot is not None:
-        click.echo(f"drawn in {plot}")
+        click.echo(f"plot written to {plot}")
 
 
 def _drawing(file: Path) -> Callable[[Answer, Answer, Answer], None]:

@@ -12,9 +12,9 @@ from streams.doors.cli.options import DAY
 
 @click.command()
 @click.argument("day", type=DAY, required=False, metavar="[DATE]")
-@click.option("--user", required=True, help="Whose days.")
-@click.option("--from", "first", type=DAY, help="Days since this one.")
-@click.option("--to", "last", type=DAY, help="Days up to this one.")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option("--from", "first", type=DAY, help="First day.")
+@click.option("--to", "last", type=DAY, help="Last day.")
 @url_option
 @json_option
 def summaries(day: str | None, user: str, first: str | None, last: str | None, url: str, as_json: bool) -> None:
@@ -23,7 +23,7 @@ def summaries(day: str | None, user: str, first: str | None, last: str | None, u
     Days are in agents.summary.timezone.
     """
     if day and (first or last):
-        raise click.UsageError("Give a DATE, or --from and --to.")
+        raise click.UsageError("Pass DATE, or --from and --to.")
     if day:
         file = ask(url, "GET", f"/v1/summaries/{day}", params={"user_id": user})
         if as_json:
@@ -41,7 +41,9 @@ def summaries(day: str | None, user: str, first: str | None, last: str | None, u
         rows = [(one["date"], len(one["runs"])) for one in answer["days"]]
         console.print(show.table(f"Summaries of {show.plain(user)}", ("day", ">runs"), rows))
     else:
-        console.print("There are none of these. `siltstone summarize` makes one now.", markup=False)
+        console.print("There are no such summaries. `siltstone summarize` writes one now.", markup=False)
     if answer["waiting"]:
         days = ", ".join(sorted({one["date"] for one in answer["waiting"]}))
-        console.print(f"Not made yet, and tried again with the user's next one: {days}. The worker's log says why.")
+        console.print(
+            f"Not written yet: {days}. The worker tries again with the user's next summary; its log says why."
+        )

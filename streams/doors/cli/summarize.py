@@ -21,15 +21,15 @@ LOOK_AGAIN_SECONDS = 0.2
 
 
 @click.command()
-@click.option("--user", required=True, help="Whose day.")
-@click.option("--date", "day", type=DAY, help="Which one.  [default: that of the user's newest message]")
+@click.option("--user", required=True, help="Id of the user.")
+@click.option("--date", "day", type=DAY, help="Day to sum up.  [default: that of the user's newest message]")
 @click.option(
     "--timeout",
     "seconds",
     type=click.FloatRange(min=0),
     default=120.0,
     show_default=True,
-    help="How long to wait for it, in seconds.",
+    help="Seconds to wait for the summary.",
 )
 @url_option
 @json_option
@@ -60,13 +60,13 @@ def _when_written(url: str, asked: dict[str, Any], seconds: float) -> str:
             return written_by(uuid.UUID(run_id), file["markdown"]) or file["markdown"]
         if any(run_id == one["run_id"] for one in answer["waiting"]):
             raise ApiError(
-                f"the summary of {day} could not be made for now, and is tried again with the next one of {user}: "
-                "the worker's log says what the model or the disk refused"
+                f"the summary of {day} failed, and is tried again with the next summary of {user}: "
+                "the worker's log has the error of the model or the disk"
             )
         if time.monotonic() >= deadline:
             raise ApiError(
-                f"the summary of {day} is not there after {seconds:g} s, and may still come: look at the lag of "
-                f"{asked['topic']} in {url.rstrip('/')}/metrics and at the worker's log, then at "
+                f"the summary of {day} was not written within {seconds:g} s; it may still come: check the lag of "
+                f"{asked['topic']} in {url.rstrip('/')}/metrics and the worker's log, then run "
                 f"`siltstone summaries --user {user} {day}`"
             )
         time.sleep(LOOK_AGAIN_SECONDS)

@@ -26,7 +26,7 @@ class _Span(click.ParamType):
         """Return milliseconds."""
         found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", value)
         if found is None:
-            self.fail(f"{value!r} is no time: write 30m, 12h or 90d", param, ctx)
+            self.fail(f"{value!r} is not a time span: write 30m, 12h or 90d", param, ctx)
         return int(timedelta(**{_UNITS[found[2]]: int(found[1])}).total_seconds() * 1000)
 
 
@@ -42,14 +42,17 @@ class _List(click.ParamType):
 
 @click.group()
 def token() -> None:
-    """Tokens for the API: who may read, write or administer whose memories. access.tokens makes them required."""
+    """Add, list and revoke tokens of the API. access.tokens makes them required.
+
+    A token lets its holder read, write or administer the memories of some users, or of all.
+    """
 
 
 @token.command()
-@click.option("--name", required=True, help="What it is for; shown in lists.")
-@click.option("--users", type=_List(), required=True, help="Whose memories: ids with commas between, or '*' for all.")
-@click.option("--scopes", type=_List(), required=True, help="Any of read, write, admin, with commas between.")
-@click.option("--expires", type=_Span(), help="After so long, as 30m, 12h or 90d.  [default: never]")
+@click.option("--name", required=True, help="Purpose of the token, shown in lists.")
+@click.option("--users", type=_List(), required=True, help="Ids of users, separated by commas, or '*' for all.")
+@click.option("--scopes", type=_List(), required=True, help="Any of read, write, admin, separated by commas.")
+@click.option("--expires", type=_Span(), help="Time until it expires, for example 30m, 12h or 90d.  [default: never]")
 @bootstrap_option
 @json_option
 def add(
@@ -60,9 +63,9 @@ def add(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Make a token and show its secret, only this once."""
+    """Create a token, and show its secret this one time."""
     if unknown := sorted(set(scopes) - set(Scope)):
-        raise click.UsageError(f"--scopes: there is no {', '.join(unknown)}: read, write, admin")
+        raise click.UsageError(f"--scopes: there is no scope {', '.join(unknown)}: use read, write, admin")
     made, now = issue(), now_ms()
     try:
         record = TokenRecord(
@@ -75,13 +78,13 @@ def add(
             expires_at=None if expires is None else now + expires,
         )
     except ValueError as exc:
-        raise click.UsageError("--name and --users: texts of 1 to 256 characters") from exc
+        raise click.UsageError("--name and --users: must have 1 to 256 characters") from exc
     _write(_kafka(bootstrap_servers), record)
     if as_json:
         show.as_json({**_shown(record), "secret": made.secret})
         return
     click.echo(made.secret)
-    click.echo(f"token {made.id} ({name}): keep it now, it is not shown again", err=True)
+    click.echo(f"token {made.id} ({name}): store it now, it is not shown again", err=True)
 
 
 @token.command("list")
@@ -94,7 +97,7 @@ def listed(bootstrap_servers: str | None, as_json: bool) -> None:
         show.as_json({"tokens": [_shown(record) for record in records]})
         return
     if not records:
-        click.echo("There are no tokens: siltstone token add makes one.")
+        click.echo("There are no tokens: siltstone token add creates one.")
         return
     now = now_ms()
     rows = [

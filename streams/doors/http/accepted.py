@@ -20,12 +20,13 @@ class Written(BaseModel):
     """A write is in the log and takes effect within moments; `wait=applied` waits for that."""
 
     token: str | None = Field(
-        description="the consistency token: give it as `at_least` to read what was written; null where nothing was"
+        description="consistency token: pass it as `at_least` to read this write; null if nothing was written"
     )
     applied: bool | None = Field(
         default=None,
         exclude_if=_absent,
-        description="only with `wait=applied`: whether it can be read now; false: ask with `at_least`, write no more",
+        description="only with `wait=applied`: whether the write can be read now; if false, do not write again, "
+        "but read with `at_least`",
     )
 
 
@@ -66,17 +67,19 @@ class Accepted(Written):
 class NotTaken(BaseModel):
     """A message of a list that was not written, while others were."""
 
-    index: int = Field(description="its place in the list, from 0")
+    index: int = Field(description="position of the message in the list, from 0")
     kind: Literal["invalid_fields", "nothing_said"]
-    detail: str = Field(description="what is wrong with it, and nothing that it says")
+    detail: str = Field(description="what is wrong with the message, without its text")
 
 
 class AcceptedMessages(BaseModel):
     """Messages are in the log, in the order in which they were given."""
 
     accepted: list[Accepted]
-    not_taken: list[NotTaken] = Field(description="those of the list that are not in the log")
-    token: str | None = Field(description="of all of them, where they are one user's; null where they are of several")
+    not_taken: list[NotTaken] = Field(description="messages of the list that are not in the log")
+    token: str | None = Field(
+        description="covers all messages if they are of one user; null if they are of several users"
+    )
     applied: bool | None = Field(
-        default=None, exclude_if=_absent, description="only with `wait=applied`: whether all can be read now"
+        default=None, exclude_if=_absent, description="only with `wait=applied`: whether all messages can be read now"
     )

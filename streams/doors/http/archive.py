@@ -34,13 +34,13 @@ class ShownArchived(ShownMemory):
     """A memory in the archive; its score continues to fall."""
 
     archived_at: str
-    reason: str = Field(description="manual, or cleanup")
+    reason: str = Field(description="`manual` or `cleanup`")
 
 
 class ArchiveResponse(BaseModel):
     memories: list[ShownArchived]
-    total: int = Field(description="how many there are in all, with these filters")
-    next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
+    total: int = Field(description="number of all memories that match the filters")
+    next: uuid.UUID | None = Field(description="pass it as `after` to get the next page; null on the last one")
 
 
 class ArchiveRequest(BaseModel):
@@ -55,7 +55,7 @@ class ArchiveRequest(BaseModel):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.memory_id is None) == (self.memory_ids is None):
-            raise ValueError("give memory_id, or memory_ids")
+            raise ValueError("give either memory_id or memory_ids")
         return self
 
     @property
@@ -178,7 +178,7 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.delete("/v1/archive/{memory_id:uuid}", status_code=202)
     async def remove(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
-        """Remove a memory from the archive permanently. The audit trail keeps that it existed, none of its text."""
+        """Remove a memory from the archive permanently. The audit trail records that it existed, without its text."""
         found = await service.archived(user_id, memory_id)
         return await write(command(Remove, user_id, timestamp=await now(), memory_id=found), wait)
 

@@ -89,7 +89,7 @@ class _Body:
         kind = self._type.partition(b";")[0].strip().lower()
         if kind == b"application/json" or (kind == _FORM and self._path.startswith(FORMS)):
             return
-        raise HTTPException(415, "Content-Type: send application/json, also where there is no body")
+        raise HTTPException(415, "Content-Type: send application/json, even without a body")
 
     async def receive(self) -> Message:
         """ASGI's `receive`, within the limits. Raises `HTTPException`."""
@@ -101,7 +101,7 @@ class _Body:
             async with asyncio.timeout(self._deadline - now):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"the body has not come within {self._seconds:g} seconds") from None
+            raise HTTPException(408, f"the body did not arrive within {self._seconds:g} seconds") from None
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             if self._size > self._most:

@@ -17,20 +17,22 @@ Partition = Annotated[int, Path(ge=0)]
 
 
 class CheckpointsResponse(BaseModel):
-    store: str = Field(description="`checkpoints.url`, of a folder its name alone; empty where none are made")
-    partitions: int = Field(description="how many there are in all")
-    here: list[int] = Field(description="those of this worker")
+    store: str = Field(
+        description="`checkpoints.url`, but only the name of a folder; empty if no checkpoints are made"
+    )
+    partitions: int = Field(description="number of all partitions")
+    here: list[int] = Field(description="partitions of this worker")
 
 
 class CheckpointResponse(BaseModel):
     partition: int
     worker: str
     running: bool
-    unchanged: bool = Field(description="the newest checkpoint has everything already")
+    unchanged: bool = Field(description="whether the newest checkpoint was already up to date")
     generation: int | None
-    uploaded: int | None = Field(description="bytes that went to the store for it")
-    bytes: int | None = Field(description="of all its files")
-    error: str = Field(description="why there is none; empty where nothing went wrong")
+    uploaded: int | None = Field(description="bytes uploaded to the store for this checkpoint")
+    bytes: int | None = Field(description="size of all its files")
+    error: str = Field(description="why the checkpoint failed; empty if it did not")
 
 
 def checkpoint_routes(service: MemoryService) -> APIRouter:

@@ -22,12 +22,12 @@ class ShownCandidate(BaseModel):
     memory_id: uuid.UUID
     user_id: str
     memory: str
-    cause: Cause = Field(description="what it has been for too long")
+    cause: Cause = Field(description="the condition that lasted too long")
     since: str
     score: float
     last_accessed: str
     verdict: Literal["archive", "remove", "stay"]
-    exemption: Exemption | None = Field(description="why it stays")
+    exemption: Exemption | None = Field(description="why the memory stays; null if it goes")
 
     @classmethod
     def of(cls, found: Candidate) -> Self:
@@ -47,20 +47,22 @@ class ShownCandidate(BaseModel):
 
 class CleanupResponse(BaseModel):
     at: str
-    enabled: bool = Field(description="whether it is done on the lifecycle's timer")
+    enabled: bool = Field(description="whether cleanup runs on the lifecycle's timer")
     paused: bool
-    archive: int = Field(description="how many memories it is time to archive")
-    remove: int = Field(description="how many it is time to remove from the archive")
-    exempt: dict[Exemption, int] = Field(description="how many stay all the same")
-    asked: int = Field(description="for how many it is asked now; 0 where it was only looked at")
-    candidates: list[ShownCandidate] = Field(description="those that go first, the longest due before the others")
+    archive: int = Field(description="number of memories to archive")
+    remove: int = Field(description="number of memories to remove from the archive")
+    exempt: dict[Exemption, int] = Field(description="number of candidates that stay, by reason")
+    asked: int = Field(description="number of memories that this request archives or removes; 0 for a preview")
+    candidates: list[ShownCandidate] = Field(
+        description="candidates, those without an exemption first, then the longest waiting"
+    )
 
 
 class CleanupOrder(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     user_id: Id | None = None
-    limit: Annotated[int, Field(ge=0, le=1000, description="how many candidates to name")] = 50
+    limit: Annotated[int, Field(ge=0, le=1000, description="maximum number of candidates to list")] = 50
 
 
 def cleanup_routes(service: MemoryService) -> APIRouter:
@@ -85,7 +87,7 @@ def cleanup_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/archive/cleanup")
     async def look(
         user_id: Id | None = None,
-        limit: Annotated[int, Query(ge=0, le=1000, description="how many candidates to name")] = 50,
+        limit: Annotated[int, Query(ge=0, le=1000, description="maximum number of candidates to list")] = 50,
     ) -> CleanupResponse:
         """Preview what a cleanup would do now and why, whether it is enabled or not; this changes nothing."""
         if user_id is not None:

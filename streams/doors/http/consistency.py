@@ -33,7 +33,7 @@ def waits_of(request: Request) -> float:
 def _wait(
     request: Request,
     wait: Annotated[
-        Literal["applied"] | None, Query(description="answer when what is written can be read, or after `timeout`")
+        Literal["applied"] | None, Query(description="respond when the write can be read, or after `timeout`")
     ] = None,
     timeout: Timeout = 5.0,
 ) -> float | None:
@@ -55,14 +55,14 @@ class _AtLeast(NamedTuple):
 def _at_least(
     request: Request,
     at_least: Annotated[
-        str | None, Query(description="consistency tokens, with commas between: what they stand for is to be read")
+        str | None, Query(description="consistency tokens, separated by commas; the read waits for their writes")
     ] = None,
     header: Annotated[str | None, Header(alias=HEADER, description="the same as `at_least`")] = None,
     timeout: Timeout = 5.0,
 ) -> _AtLeast:
     given = [one.strip() for text in (at_least, header) if text for one in text.split(",") if one.strip()]
     if len(given) > MOST_TOKENS:
-        raise ConsistencyTokenError(f"at_least: {len(given)} tokens: give {MOST_TOKENS} at the most, the newest ones")
+        raise ConsistencyTokenError(f"at_least: {len(given)} tokens: give at most {MOST_TOKENS}, the newest ones")
     if given:
         request.state.waits = timeout
     return _AtLeast(tuple(map(Place.of_token, given)), timeout)
@@ -110,7 +110,7 @@ def consistency_routes(service: MemoryService) -> APIRouter:
         if not asked.places:
             raise ConsistencyTokenError("at_least: give a consistency token")
         if len({place.partition for place in asked.places}) > 1:
-            raise ConsistencyTokenError("at_least: the tokens are of several partitions: ask for each apart")
+            raise ConsistencyTokenError("at_least: the tokens are of several partitions: send one request for each")
         await service.writes.has_reached(asked.places, asked.seconds)
         return Reached()
 

@@ -27,13 +27,13 @@ class ShownParts(BaseModel):
     fullness: int
     sentiment: int
     content: int
-    value: int | None = Field(description="the rating, 0-10; null where none was asked for or given")
+    value: int | None = Field(description="the rating, 0-10; null if none was requested or given")
     total: int
 
 
 class ShownWaits(BaseModel):
-    exchanges: int = Field(description="as many more have to close before this one is scored")
-    session_ends_at: str = Field(description="then the session ends, if nothing more is said, and it is scored")
+    exchanges: int = Field(description="number of exchanges that must still close before this one is scored")
+    session_ends_at: str = Field(description="end of the session if no message follows; this exchange is then scored")
 
 
 class ShownDecision(BaseModel):
@@ -44,14 +44,17 @@ class ShownDecision(BaseModel):
     expires_at: str
     status: Status
     outlook: Status | None = Field(
-        description="what an open or waiting exchange would become as things stand: promoted, dropped or asked"
+        description="the status that an open or waiting exchange would get now: promoted, dropped or asked"
     )
-    importance: int | None = Field(description="70-100 where it is promoted, else 0; null while a rating is wanted")
-    parts: ShownParts | None = Field(description="of the status or the outlook; null where nothing was said")
+    importance: int | None = Field(description="70-100 if promoted, else 0; null while a rating is needed")
+    parts: ShownParts | None = Field(
+        description="score of the status or the outlook; null if no user or assistant spoke"
+    )
     memory_id: uuid.UUID | None = Field(
-        description="of the memory that a closed exchange is or would be; a near-copy becomes part of an older one"
+        description="id of the memory that a closed exchange became or would become; a near-copy is merged into an "
+        "older memory"
     )
-    waits_for: ShownWaits | None = Field(description="of a waiting exchange")
+    waits_for: ShownWaits | None = Field(description="what a waiting exchange waits for")
     why: str
     change: str = Field(description="what would have to change for another outcome")
 
@@ -79,8 +82,8 @@ class DecisionsResponse(BaseModel):
     session_id: str
     user_id: str
     policy: str
-    judge: str = Field(description="the model, or the local estimator")
-    exchanges: int = Field(description="closed since the session began; beyond the threshold the oldest are scored")
+    judge: str = Field(description="what rates exchanges: a model, or the local estimator")
+    exchanges: int = Field(description="closed exchanges of the session; above the threshold, the oldest are scored")
     promote_threshold: int
     ended: bool
     decisions: list[ShownDecision]
@@ -94,8 +97,8 @@ async def decisions_of(service: MemoryService, user_id: str, session_id: str, li
         kept = lasting(memory.ttl_seconds)
         raise HTTPException(
             404,
-            f"this worker knows no session {session_id} of user {user_id}: check both ids; a session is forgotten "
-            f"when it is over and nothing was said for {kept}",
+            f"this worker has no session {session_id} of user {user_id}: check both ids; an ended session is "
+            f"forgotten after {kept} without a message",
         )
     return DecisionsResponse(
         session_id=session_id,

@@ -28,16 +28,20 @@ PATIENCE: Final = Patience(answer=4.0, retries=1, all=6.0)
 class ForgetCommand(BaseModel):
     at: str
     whole_user: bool
-    ids: int = Field(description="of how many memories and near-copies the names are kept, so that none comes back")
+    ids: int = Field(description="number of memories and near-copies whose ids are kept, so that none comes back")
 
 
 class CheckpointsLeft(BaseModel):
     """Copies of the partition in object storage; erased bytes leave them within `checkpoints.erase_within`."""
 
-    store: str = Field(description="`checkpoints.url`, of a folder its name alone")
-    until: str = Field(description="up to then they may hold it; it moves on while bytes of the catalog may")
-    may_hold: bool | None = Field(description="whether they may hold it now; null where the store does not answer")
-    generations: int | None = Field(description="how many there are of the partition")
+    store: str = Field(description="`checkpoints.url`, but only the name of a folder")
+    until: str = Field(
+        description="end of the time in which they may hold erased data; moves on while the catalog may hold it"
+    )
+    may_hold: bool | None = Field(
+        description="whether they may hold erased data now; null if the store does not answer"
+    )
+    generations: int | None = Field(description="number of the partition's checkpoints")
 
 
 class Receipt(BaseModel):
@@ -46,11 +50,15 @@ class Receipt(BaseModel):
     user_id: str
     worker: str
     partition: int
-    commands: list[ForgetCommand] = Field(description="oldest first; empty where nothing was ever forgotten")
+    commands: list[ForgetCommand] = Field(description="oldest first; empty if nothing was ever forgotten")
     memories_erased: int
-    left: dict[str, int] = Field(description="rows by table, window and notes, and day files")
-    in_pages: bool = Field(description="whether bytes of the catalog may hold it until the file is rewritten")
-    checkpoints: CheckpointsLeft | None = Field(description="null where none are made, or nothing was forgotten")
+    left: dict[str, int] = Field(
+        description="remaining rows by table, window exchanges, short-term memories, pending summaries and day files"
+    )
+    in_pages: bool = Field(description="whether the catalog's file may hold erased bytes until it is rewritten")
+    checkpoints: CheckpointsLeft | None = Field(
+        description="null if no checkpoints are made, or nothing was forgotten"
+    )
 
 
 def erasure_routes(service: MemoryService) -> APIRouter:

@@ -19,10 +19,10 @@ def export_routes(service: MemoryService) -> APIRouter:
         "/v1/export",
         dependencies=Consistency(service).reads,
         response_class=StreamingResponse,
-        responses={200: {"content": {"application/x-ndjson": {}}, "description": "An object a line"}},
+        responses={200: {"content": {"application/x-ndjson": {}}, "description": "One JSON object per line"}},
     )
     async def export(user_id: Id) -> StreamingResponse:
-        """The user's memories and the messages of its windows, an object a line: `siltstone import jsonl` reads it.
+        """The user's memories and window messages, one JSON object per line: `siltstone import jsonl` reads it.
 
         This does not count as an access. Vectors, histories, access counts and daily summaries are not included.
         """

@@ -100,11 +100,11 @@ def answer_to(exc: Exception) -> JSONResponse:
         case EmbeddingUnavailable():
             return later(str(exc)) if exc.passing else refused(503, str(exc))
         case MessageSizeTooLargeError() | RecordListTooLargeError():
-            return refused(413, "it is larger than the broker takes")
+            return refused(413, "the record is larger than the broker accepts")
         case KafkaError() if exc.retriable or isinstance(exc, _PASSING):
             return later(BUSY)
         case KafkaError():
-            return refused(500, f"the broker refuses it: {type(exc).__name__}")
+            return refused(500, f"the broker refuses the request: {type(exc).__name__}")
         case DataDirError() | SummaryFilesError() | JournalError():  # their texts contain local paths
             log.error("a request could not be answered: %s", exc)
             return refused(500, f"{type(exc).__name__}: the worker's log says more")

@@ -20,8 +20,8 @@ class ForgottenSource(Written):
 
     user_id: str
     source: str
-    memories: int = Field(description="that were there, archived ones among them")
-    exchanges: int = Field(description="of short-term windows that were no memories: none becomes one")
+    memories: int = Field(description="forgotten memories, including archived ones")
+    exchanges: int = Field(description="forgotten exchanges of windows that were not memories; none becomes one")
     short_term_memories: int
 
 
@@ -30,7 +30,7 @@ async def forget_source(service: MemoryService, user_id: str, source: str, wait:
     found = await service.of_source(user_id, source)
     ids: list[uuid.UUID] = [*dict.fromkeys((*found.memories, *found.exchanges, *found.notes))]
     if not ids:
-        raise MemoryNotFound(f"user {user_id} has nothing of source {source}")
+        raise MemoryNotFound(f"user {user_id} has no data from source {source}")
 
     async def write() -> Sequence[Place]:
         return await service.writes.write_all([command(Forget, user_id, memory_id=one) for one in ids])

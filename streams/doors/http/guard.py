@@ -24,7 +24,7 @@ from streams.doors.http.policies import USER_NAMES, About, Policy, methods_of, p
 from streams.doors.http.refusals import refused
 from streams.memory.read_your_writes import asked_by
 
-UNNAMED: Final = "user_id: name the user, one of the token's"
+UNNAMED: Final = "user_id: name a user, one of the token's users"
 
 
 class _Unreadable(Exception):
@@ -64,7 +64,9 @@ class Guard:
         principal = await self._admission.asking(scope["headers"])
         if not policies:
             if methods := methods_of(scope["path"]):
-                raise _Unreadable(405, "this address is asked by another method", Allow=methods)
+                raise _Unreadable(
+                    405, "this address does not allow this method; Allow lists the methods", Allow=methods
+                )
             raise _Unreadable(404, "there is nothing at this address")
         for policy in policies:
             scope, receive = await _allowed(principal, policy, scope, receive)
@@ -108,7 +110,7 @@ async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: 
             scope = {**scope, "query_string": urlencode([*query, ("user_id", named[0])]).encode("latin-1")}
     for user in named:
         if not isinstance(user, str):
-            raise _Unreadable(422, "user_id: is no text")
+            raise _Unreadable(422, "user_id: must be text")
         authorize(principal, user, policy.scope)
     if policy.about is About.PAGE:
         return scope, receive
@@ -126,7 +128,7 @@ async def _body(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise _Unreadable(400, "the request ended before its body did")
+            raise _Unreadable(400, "the request ended before its body was complete")
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
@@ -137,4 +139,4 @@ def _parsed(content: bytes) -> Any:
     try:
         return read_json(content)
     except orjson.JSONDecodeError as exc:
-        raise _Unreadable(422, "the body is no JSON") from exc
+        raise _Unreadable(422, "the body is not JSON") from exc

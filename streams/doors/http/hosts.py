@@ -49,13 +49,15 @@ class Hosts:
             for name, value in scope["headers"]:
                 headers.setdefault(name, []).append(value)
             if self._names and not self._ours(headers.get(b"host", [])):
-                answer = refused(421, "Host: is no name of this worker; add it to http.allowed_hosts if it should be")
+                answer = refused(
+                    421, "Host: not a name of this worker; if it should be, add it to http.allowed_hosts"
+                )
                 await answer(scope, receive, send)
                 return
             by_token = self._tokens and b"authorization" in headers
             if not by_token and self._foreign(scope, headers):
                 answer = refused(
-                    403, "Origin: a page of another site has sent this; its host can be in http.allowed_hosts"
+                    403, "Origin: a page of another site sent this; to allow it, add its host to http.allowed_hosts"
                 )
                 await answer(scope, receive, send)
                 return

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 Filters = Annotated[list[str], Query(alias="filter", description="field:operator:value; all must match")]
 PageSize = Annotated[int, Query(ge=1, le=1000)]
-After = Annotated[uuid.UUID | None, Query(description="read on after this memory")]
+After = Annotated[uuid.UUID | None, Query(description="list the memories after this one")]
 
 
 def _states(

@@ -32,8 +32,8 @@ from tables.memories.shard import Shard
 
 class MemoriesResponse(MayBePartial):
     memories: list[ShownMemory]
-    total: int = Field(description="how many there are in all, with these filters")
-    next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
+    total: int = Field(description="number of all memories that match the filters")
+    next: uuid.UUID | None = Field(description="pass it as `after` to get the next page; null on the last one")
 
 
 class OneMemory(ShownMemory, MayBePartial):
@@ -45,7 +45,9 @@ class MemoryChange(BaseModel):
 
     user_id: Id
     text: Annotated[Content, Field(min_length=1)] | None = None
-    metadata: Metadata | None = Field(default=None, description="merged into what is there; a null removes its key")
+    metadata: Metadata | None = Field(
+        default=None, description="merged into the existing metadata; a null removes its key"
+    )
 
     @model_validator(mode="after")
     def _changes_something(self) -> MemoryChange:
@@ -120,7 +122,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
         found = await service.one(change.user_id, memory_id)
         if change.metadata is not None and outgrows(found.meta, change.metadata):
             raise HTTPException(
-                422, f"metadata: with what the memory has, more than {MAX_METADATA_BYTES} bytes of JSON"
+                422, f"metadata: merged into the memory's own, it has more than {MAX_METADATA_BYTES} bytes of JSON"
             )
         fields = change.model_dump(exclude={"user_id"}, exclude_none=True)
         sources = [] if change.text is None else sources_by(asker)
@@ -137,7 +139,9 @@ def memory_routes(service: MemoryService) -> APIRouter:
         memory_id: uuid.UUID,
         user_id: Id,
         wait: Wait,
-        event_id: Annotated[uuid.UUID | None, Query(description="sent again with this id, it does nothing")] = None,
+        event_id: Annotated[
+            uuid.UUID | None, Query(description="a repeated request with this id has no effect")
+        ] = None,
     ) -> Accepted:
         """Forget a memory, even a pinned one: it is the user's right. A replay leaves it forgotten.
 

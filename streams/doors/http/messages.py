@@ -49,7 +49,9 @@ class NewMessage(ChatMessage):
     def _can_be_kept(self) -> Self:
         keepable(self.model_extra)
         if self.__pydantic_extra__.get("type") == "session_end":
-            raise ValueError("type: a message is no session_end: POST /v1/sessions/{session_id}/end ends a session")
+            raise ValueError(
+                "type: a message cannot be a session_end: POST /v1/sessions/{session_id}/end ends a session"
+            )
         return self
 
 
@@ -96,7 +98,7 @@ async def add_messages(
         raise HTTPException(422, at_most(why))
     users = {user_id for user_id, _, _ in taken}
     if wait is not None and len(users) > 1:
-        raise HTTPException(422, f"wait=applied: a list of one user's messages, not of {len(users)} users'")
+        raise HTTPException(422, f"wait=applied: all messages of the list must be of one user, not of {len(users)}")
 
     async def write() -> Sequence[Place]:
         return await service.writes.add_messages([(user_id, record) for user_id, _, record in taken])
@@ -147,7 +149,7 @@ def record_of(message: NewMessage, event_id: str, sources: Sequence[str]) -> byt
     if sources:
         metadata[SOURCES] = list(sources)
         if writable({**message.all_metadata, **metadata}) > MAX_METADATA_BYTES:
-            raise ValueError(f"metadata: with the token's name, more than {MAX_METADATA_BYTES} bytes of JSON")
+            raise ValueError(f"metadata: with the token's name, it has more than {MAX_METADATA_BYTES} bytes of JSON")
     if metadata or message.metadata is not None:
         fields["metadata"] = metadata
     return orjson.dumps(fields | {"message_id": event_id, "timestamp": iso(message.timestamp)})

@@ -28,7 +28,7 @@ class NewMemory(Remember):
     @classmethod
     def _nobodys_to_say(cls, given: list[str]) -> list[str]:
         if given:
-            raise ValueError("are recorded by the token that asks: leave them out")
+            raise ValueError("the worker records them from the request's token: leave them out")
         return given
 
 

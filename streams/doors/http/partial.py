@@ -12,8 +12,8 @@ from streams.telemetry.recovery_progress import Behind, Doing, Part, Unit
 
 Allowed = Literal["allow", "never"]
 MEANING = (
-    "`allow`: while the user's partition comes back to its worker, answer from what is there already, and say what "
-    "is not. `never`: such a request waits for it, and is answered 503 where that is long"
+    "`allow`: while the user's partition is being recovered, respond from the data that is there, and name what is "
+    "missing. `never`: wait for the recovery, and respond 503 if that takes too long"
 )
 
 
@@ -29,15 +29,17 @@ class ShownBehind(BaseModel):
     """A part of a partition that is not recovered yet, and its progress."""
 
     partition: int
-    part: Part = Field(description="what is not back: its memories, or the short-term windows")
+    part: Part = Field(description="what is being recovered: the partition's memories, or its short-term windows")
     doing: Doing = Field(
-        description="`opening`: its files are opened, and what is missing of the index is rebuilt; `restoring`: they "
-        "are fetched from a checkpoint; `catching up`: what is new in the log is read"
+        description="`opening`: the files are opened, and missing parts of the index are rebuilt; `restoring`: the "
+        "files are fetched from a checkpoint; `catching up`: new records of the log are read"
     )
     done: int
-    of_all: int | None = Field(description="null until it is known")
+    of_all: int | None = Field(description="total; null until it is known")
     unit: Unit = Field(description="of `done` and `of_all`")
-    eta_seconds: float | None = Field(description="by the rate of the last seconds; null while there is none")
+    eta_seconds: float | None = Field(
+        description="time left at the rate of the last seconds; null while there is no rate"
+    )
 
     @classmethod
     def each(cls, behind: Iterable[Behind]) -> list[Self]:
@@ -61,12 +63,12 @@ class MayBePartial(BaseModel):
     partial: bool | None = Field(
         default=None,
         exclude_if=_absent,
-        description="only with `partial=allow`: whether something is not back yet that may belong here",
+        description="only with `partial=allow`: whether data that may belong here is still being recovered",
     )
     behind: list[ShownBehind] | None = Field(
         default=None,
         exclude_if=_absent,
-        description="only with `partial=allow`: what is not back yet, and how far it is",
+        description="only with `partial=allow`: what is still being recovered, with its progress",
     )
 
 

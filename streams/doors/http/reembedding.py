@@ -22,26 +22,28 @@ class NewModel(BaseModel):
 
     backend: str = Field(description="use, sentence-transformers or openai")
     model: str = Field(default="", description="empty: the backend's default")
-    dimensions: int | None = Field(default=None, description="asked of the service, where given")
+    dimensions: int | None = Field(default=None, description="if given, requested from the service")
 
 
 class ReembedResponse(BaseModel):
     phase: Phase
     backend: str
-    model: str | None = Field(description="as the shards record it; null until it is loaded")
+    model: str | None = Field(description="its name in the shards; null until it is loaded")
     dimension: int | None
-    done: int = Field(description="vectors that are there, of `total`; memories that come in meanwhile are added")
+    done: int = Field(description="finished vectors, of `total`; new memories raise `total`")
     total: int
-    switched: int = Field(description="shards that work with the new model, of `shards`")
+    switched: int = Field(description="shards that use the new model, of `shards`")
     shards: int
-    waiting_for: str = Field(description="why nothing is embedded at the moment; empty where nothing is in the way")
-    error: str = Field(description="why it failed; what is done is kept, and the same request goes on")
-    settings: dict[str, Any] = Field(description="what is to be set before the worker's next start, when it is done")
+    waiting_for: str = Field(description="why embedding waits at the moment; empty if it does not")
+    error: str = Field(description="why it failed; finished vectors are kept, and the same request resumes")
+    settings: dict[str, Any] = Field(
+        description="settings to change before the worker's next start, once `phase` is `done`"
+    )
 
 
 class Abandoned(BaseModel):
     stopped: bool
-    dropped: list[int] = Field(description="shards of which half-done vectors were dropped")
+    dropped: list[int] = Field(description="shards whose unfinished vectors were dropped")
 
 
 def reembedding_routes(service: MemoryService) -> APIRouter:
@@ -70,7 +72,7 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
         "/v1/reembed",
         status_code=202,
         responses={
-            **because(409, "Another change is under way"),
+            **because(409, "Another change of the model is under way"),
             **because(422, "There is no such model, or its service has no key"),
         },
     )
@@ -99,9 +101,9 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
         """The progress; `phase` is `done`, `failed` or `stopped` at the end, and `idle` if none was requested."""
         return state()
 
-    @api.delete("/v1/reembed", responses=because(409, "Shards have changed over already"))
+    @api.delete("/v1/reembed", responses=because(409, "Shards already use the new model"))
     async def stop(
-        abandon: Annotated[bool, Query(description="drop what is half done, instead of keeping it")] = False,
+        abandon: Annotated[bool, Query(description="drop unfinished vectors instead of keeping them")] = False,
     ) -> Abandoned:
         """Stop. Finished vectors are kept for the next time, unless `abandon` is set."""
         stopped = reembedder.running

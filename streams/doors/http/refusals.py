@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 
 class Failure(BaseModel):
-    detail: str = Field(description="one text: what is wrong, and what to do; it repeats nothing of the request")
+    detail: str = Field(description="one text: what is wrong and what to do; it repeats nothing of the request")
 
 
 def refused(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -18,17 +18,17 @@ def refused(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 
 _MEANINGS: Final = {
-    400: "The request ended before its body did",
-    401: "No token that is known",
-    403: "The token lacks the scope, or a page of another site has sent this",
-    404: "There is no such thing, or not of this user",
-    408: "The body did not come in time",
-    413: "The body, or what becomes of it, is too large",
-    415: "The request is not written in JSON",
-    421: "The Host is no name of this worker",
-    422: "The request says something that it must not, or lacks something",
+    400: "The request ended before its body was complete",
+    401: "The token is missing or not known",
+    403: "The token lacks the scope, or a page of another site sent the request",
+    404: "Not found, or not of this user",
+    408: "The body did not arrive in time",
+    413: "The body, or the record made from it, is too large",
+    415: "The request is not sent as JSON",
+    421: "The Host is not a name of this worker",
+    422: "A value of the request is invalid or missing",
     500: "A fault that an operator must repair first",
-    503: "Not now; ask again after `Retry-After`, where that is given",
+    503: "Not available now; ask again after `Retry-After`, if it is given",
 }
 #: For OpenAPI: the refusals of any route.
 REFUSALS: Final[dict[int | str, dict[str, Any]]] = {

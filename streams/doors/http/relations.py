@@ -19,7 +19,7 @@ from streams.doors.http.accepted import Accepted
 from streams.doors.http.consistency import Consistency, Wait
 from streams.doors.http.shown import command, shown
 from streams.service import MemoryService
-from tables.memories.catalog.catalog import NewLink
+from tables.memories.catalog.changes import NewLink
 from tables.memories.shard import Shard
 
 
@@ -38,7 +38,7 @@ class ShownLink(BaseModel):
     target_id: uuid.UUID
     kind: str
     weight: float
-    direction: Literal["out", "in"] = Field(description="seen from the memory that was asked about")
+    direction: Literal["out", "in"] = Field(description="as seen from the requested memory")
     created_at: str
 
 
@@ -53,21 +53,19 @@ class RelatedMemory(BaseModel):
     state: State
     relation: Literal["explicit", "semantic"]
     similarity: float = Field(description="cosine, -1 to 1")
-    kind: str | None = Field(description="of the link; null where the relation is semantic")
+    kind: str | None = Field(description="of the link; null if the relation is semantic")
     weight: float | None
     direction: Literal["out", "in"] | None
 
 
 class RelatedResponse(BaseModel):
     id: uuid.UUID
-    related: list[RelatedMemory] = Field(
-        description="linked ones by weight, then those that resemble it by similarity"
-    )
+    related: list[RelatedMemory] = Field(description="linked memories by weight, then similar memories by similarity")
 
 
 class Replacement(BaseModel):
     user_id: Id
-    by: uuid.UUID = Field(description="the memory that holds from now on")
+    by: uuid.UUID = Field(description="the newer memory, which replaces this one")
 
 
 class _Relations(NamedTuple):
@@ -149,7 +147,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def pair(user_id: str, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID]:
         found = (await service.one(user_id, one)).id, (await service.one(user_id, other)).id
         if found[0] == found[1]:
-            raise HTTPException(422, "both ids are those of one memory")
+            raise HTTPException(422, "both ids name the same memory")
         return found
 
     @api.post("/v1/links", status_code=202)
@@ -179,7 +177,9 @@ def relation_routes(service: MemoryService) -> APIRouter:
         memory_id: uuid.UUID,
         user_id: Id,
         limit: Annotated[int, Query(ge=1, le=1000)] = 10,
-        min_similarity: Annotated[float, Query(ge=-1, le=1, description="of semantic relations")] = 0.5,
+        min_similarity: Annotated[
+            float, Query(ge=-1, le=1, description="minimum similarity of semantic relations")
+        ] = 0.5,
     ) -> RelatedResponse:
         """Memories that are linked with this one, or similar to it, each once. Superseded ones only if linked."""
         return await related_of(service, user_id, memory_id, limit, min_similarity)

@@ -18,7 +18,7 @@ from streams.doors.http.body_limits import with_body
 from streams.doors.http.policies import USER_NAMES
 from streams.doors.http.refusals import refused
 
-NO_JSON: Final = "the body is no JSON (NaN and numbers beyond a double's are none either)"
+NO_JSON: Final = "the body is not JSON (NaN and numbers outside a double's range are not allowed)"
 SEVERAL: Final = "user_id: name one user, once"
 _JSON: Final = b"application/json"
 

@@ -32,7 +32,8 @@ class SearchRequest(BaseModel):
         bool,
         Field(
             validation_alias=AliasChoices("include_short_term", "includeShortTerm"),
-            description="also what the user's short-term windows hold and is no memory; a `state` decides by itself",
+            description="also search the user's windows for exchanges that are not memories; ignored if `state` is "
+            "given",
         ),
     ] = True
     min_relevance: Annotated[
@@ -42,8 +43,8 @@ class SearchRequest(BaseModel):
         default=[], description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
     )
     explain: bool = False
-    touch: bool = Field(default=True, description="false: being found counts as no access (evaluation, prefetch)")
-    partial: Allowed = Field(default="never", description=f"{MEANING}; also as a parameter")
+    touch: bool = Field(default=True, description="false: results do not count as accessed (evaluation, prefetch)")
+    partial: Allowed = Field(default="never", description=f"{MEANING}. Also a query parameter")
 
     @field_validator("filters")
     @classmethod
@@ -55,8 +56,8 @@ class SearchRequest(BaseModel):
 class SearchResponse(MayBePartial):
     results: list[SearchHit]
     better_elsewhere: dict[State, int] = Field(
-        description="by state, how many memories in states that were not asked for are more relevant than all of the "
-        "results, and relevant enough to be shown (0.3); no more than top_k are counted"
+        description="by state, the number of memories in states that were not requested that are more relevant than "
+        "every result, and relevant enough to be shown (0.3); at most top_k are counted"
     )
 
 

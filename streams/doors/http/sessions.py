@@ -34,7 +34,7 @@ class ShownExchange(BaseModel):
     started_at: str
     ended_at: str
     expires_at: str
-    open: bool = Field(description="whether it can still go on")
+    open: bool = Field(description="whether messages can still be added to it")
 
 
 class ExchangesResponse(BaseModel):
@@ -45,7 +45,9 @@ class ExchangesResponse(BaseModel):
 
 class ContextResponse(ExchangesResponse, MayBePartial):
     notes: list[ShownNote] = Field(description="the session's short-term memories, oldest first")
-    memories: list[SearchHit] = Field(description="with what was said elsewhere or earlier, and is no memory")
+    memories: list[SearchHit] = Field(
+        description="top memories, and exchanges outside of `exchanges` that are not memories"
+    )
     prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
 
 

@@ -34,7 +34,7 @@ class StatesResponse(BaseModel):
     total: int
     states: dict[State, StateCount]
     daily: list[DailyStates] = Field(
-        description="with `days`: the last days, oldest first, as far as the recorded changes tell"
+        description="with `days`: the last days, oldest first, by the recorded changes of state"
     )
 
 
@@ -50,7 +50,7 @@ class PairRate(BaseModel):
     to_state: str
     transitions: int
     per_day: float
-    daily_percent: float = Field(description="transitions a day, in percent of the memories that there are now")
+    daily_percent: float = Field(description="transitions a day, in percent of the current memories")
 
 
 class TransitionsResponse(BaseModel):

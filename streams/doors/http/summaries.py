@@ -31,7 +31,7 @@ _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 def _written_out(given: Any) -> Any:
     """Accept only YYYY-MM-DD: pydantic would read a number as a time, and some other forms as a date."""
     if not isinstance(given, str) or not _WRITTEN_OUT.fullmatch(given):
-        raise ValueError("needs the form YYYY-MM-DD")
+        raise ValueError("must have the form YYYY-MM-DD")
     return given
 
 
@@ -47,7 +47,7 @@ class NewSummary(BaseModel):
     model_config = ConfigDict(populate_by_name=True, extra="forbid")
 
     user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
-    date: Day | None = Field(default=None, description="where it is not given, that of the user's newest message")
+    date: Day | None = Field(default=None, description="by default, the day of the user's newest message")
     run_id: uuid.UUID = Field(default_factory=uuid.uuid4, validation_alias=AliasChoices("run_id", "runId"))
 
 
@@ -57,7 +57,7 @@ class RequestedSummary(Written):
     run_id: uuid.UUID
     user_id: str
     date: str
-    messages: int = Field(description="how many it holds")
+    messages: int = Field(description="number of messages in the request")
     topic: str
     partition: int
     offset: int
@@ -65,7 +65,7 @@ class RequestedSummary(Written):
 
 class ShownDay(BaseModel):
     date: str
-    runs: list[uuid.UUID] = Field(description="what stands in the day's file, in its order")
+    runs: list[uuid.UUID] = Field(description="runs in the day's file, in the file's order")
 
 
 class WaitingSummary(BaseModel):
@@ -78,7 +78,7 @@ class SummariesResponse(BaseModel):
     user_id: str
     days: list[ShownDay]
     waiting: list[WaitingSummary] = Field(
-        description="summaries of any day that could not be made: they are tried again with the user's next request"
+        description="failed summaries of any day; they are tried again with the user's next request"
     )
 
 
@@ -98,7 +98,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
     @api.post(
         "/v1/summaries",
         status_code=202,
-        responses=because(404, "The windows hold nothing that was said on that day"),
+        responses=because(404, "The windows have no messages of that day"),
     )
     async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
         """Request a summary of all of a day's messages in the user's windows, even if it was summed up before."""
@@ -107,9 +107,9 @@ def summary_routes(service: MemoryService) -> APIRouter:
         if not any(message.role in SPEAKERS for _, message in said):
             raise HTTPException(
                 404,
-                f"the windows hold nothing that was said to or by {wanted.user_id} on {day}: they keep the newest "
+                f"the windows have no messages to or by {wanted.user_id} on {day}: they keep the newest "
                 f"{memory.capacity} exchanges of a session for {lasting(memory.ttl_seconds)} (memory.capacity, "
-                "memory.ttl_seconds); an earlier day was summed up when it ended, by count, or on request: "
+                "memory.ttl_seconds); an earlier day was summarized when it ended, by count, or on request: see "
                 "GET /v1/summaries",
             )
         request = summary_request(wanted.run_id, wanted.user_id, day, "manual", said)
@@ -138,7 +138,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
     ) -> SummariesResponse:
         """The days that have a file, in order, with the runs that wrote it; and the summaries that are pending."""
         if first > last:
-            raise HTTPException(422, "from: is after `to`")
+            raise HTTPException(422, "from: must not be after `to`")
         partition = service.users.partition_here(user_id)
 
         def found() -> list[ShownDay]:

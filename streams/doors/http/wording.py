@@ -8,9 +8,9 @@ from typing import Any, Final
 #: Errors for which pydantic's text quotes the input; its other texts say what is allowed.
 _IN_OTHER_WORDS: Final = {
     "uuid_parsing": "must be a UUID",
-    "extra_forbidden": "has a field that is not known here",
-    "union_tag_invalid": "is none of what is taken here",
-    "json_invalid": "is no JSON",
+    "extra_forbidden": "has an unknown field",
+    "union_tag_invalid": "is none of the accepted kinds",
+    "json_invalid": "is not JSON",
 }
 #: Errors whose location ends with a name from the request.
 _NAMED_BY_THE_REQUEST: Final = frozenset({"extra_forbidden"})

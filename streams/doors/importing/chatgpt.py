@@ -42,7 +42,7 @@ def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     seen = set()
     while isinstance(name, str) and name in nodes:  # a node whose parent is missing is the first
         if name in seen:
-            raise misshapen(f"its tree is a circle at node {name[:100]!r}: export the chats once more")
+            raise misshapen(f"its tree has a cycle at node {name[:100]!r}: export the chats again")
         seen.add(name)
         path.append(nodes[name])
         name = nodes[name].get("parent")
@@ -54,7 +54,7 @@ def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
     parents = {parent for node in nodes.values() if isinstance(parent := node.get("parent"), str)}
     leaves = [name for name in nodes if name not in parents]
     if not leaves:
-        raise misshapen("its tree has no end: export the chats once more")
+        raise misshapen("its tree has no leaf: export the chats again")
 
     def written(name: str) -> int:
         message = nodes[name].get("message")

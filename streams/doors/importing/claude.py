@@ -29,10 +29,10 @@ def chat_of(value: Mapping[str, Any]) -> Chat:
 def _turn(place: int, message: object) -> Turn | None:
     """None if it has no text: only files, or tool calls."""
     if not isinstance(message, dict):
-        raise misshapen(f"message {place} is no object with sender and text")
+        raise misshapen(f"message {place} is not an object with sender and text")
     role = _SENDERS.get(str(message.get("sender")))
     if role is None:
-        raise misshapen(f"message {place}: sender {str(message.get('sender'))[:40]!r} is none of human, assistant")
+        raise misshapen(f"message {place}: sender {str(message.get('sender'))[:40]!r} is not one of human, assistant")
     text = text_of(message.get("content") or message.get("text"), role, place)
     if not text:
         return None

@@ -27,7 +27,11 @@ def _refused(kind: str) -> Iterator[None]:
     except (*_DAMAGE, OSError) as exc:
         if isinstance(exc, OSError) and exc.errno is not None:  # gzip and bz2 raise it without a number
             raise
-        raise NotReadable(f"it is a damaged {kind} ({exc}): fetch or export it once more") from exc
+        raise _not_readable(kind, exc) from exc  # of gzip and bz2: errors of the operating system have a number
+
+
+def _not_readable(kind: str, exc: Exception) -> NotReadable:
+    return NotReadable(f"it is a damaged {kind} ({exc}): download or export it again")
 
 
 class _Unpacked(io.RawIOBase):

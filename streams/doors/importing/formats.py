@@ -26,16 +26,16 @@ class Format(StrEnum):
 
 #: Names in words, to show the user how a file was understood.
 NAMES: Final = {
-    Format.SILTSTONE: "messages and memories of our own format",
+    Format.SILTSTONE: "messages and memories in Siltstone's own format",
     Format.OPENAI: "OpenAI-style messages",
     Format.SHAREGPT: "ShareGPT conversations",
     Format.CHATGPT: "a ChatGPT export",
-    Format.MEM0: "memories of mem0",
-    Format.OPENMEMORY: "an export of OpenMemory",
-    Format.CLAUDE: "an export of Claude",
-    Format.WHATSAPP: "a chat of WhatsApp",
-    Format.TELEGRAM: "an export of Telegram",
-    Format.SLACK: "an export of Slack",
+    Format.MEM0: "mem0 memories",
+    Format.OPENMEMORY: "an OpenMemory export",
+    Format.CLAUDE: "a Claude export",
+    Format.WHATSAPP: "a WhatsApp chat",
+    Format.TELEGRAM: "a Telegram export",
+    Format.SLACK: "a Slack export",
 }
 #: Fields under which one object may hold a list of values.
 _LISTS: Final = ("results", "memories", "conversations", "chats", "data")

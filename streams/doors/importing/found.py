@@ -95,7 +95,7 @@ class NamesNoUser(SiltstoneError):
     """The format has no users: pass `--user`."""
 
     def __init__(self, of: Format) -> None:
-        super().__init__(f"{NAMES[of]} name no user: pass --user")
+        super().__init__(f"no user is named in {NAMES[of]}: pass --user")
 
 
 class NamesNoSpeaker(SiltstoneError):
@@ -103,8 +103,8 @@ class NamesNoSpeaker(SiltstoneError):
 
     def __init__(self, names: Sequence[str], given: Given) -> None:
         who = ", ".join(name[:40] for name in names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
-        wrong = f"none of them is called {given.speaker!r}" if given.speaker else f"who of them is {given.user}?"
-        super().__init__(f"it is a chat of {who}: {wrong}: pass --speaker with one of these names")
+        wrong = f"none of them has the name {given.speaker!r}" if given.speaker else f"which of them is {given.user}?"
+        super().__init__(f"it is a chat between {who}: {wrong}: pass --speaker with one of these names")
 
 
 def digest(*parts: object) -> str:

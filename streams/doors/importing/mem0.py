@@ -29,7 +29,7 @@ def remembered(value: Mapping[str, Any], user: str | None, session: str | None, 
     """
     text, of_user = str(value.get("memory") or "").strip(), text_id(value.get("user_id")) or user
     if of_user is None:
-        raise BadRecord("invalid_fields", "user_id: it names no user: pass --user")
+        raise BadRecord("invalid_fields", "user_id: no user is named: pass --user")
     identity = (text_id(value.get("id")) or text).encode(errors="replace").decode()
     named = of_user.encode(errors="replace").decode()
     metadata = value.get("metadata")

@@ -60,12 +60,12 @@ def chat_of_messages(messages: Sequence[Any], identity: str | None = None, began
 def _turn(place: int, message: object) -> Turn | None:
     """None if it has no text."""
     if not isinstance(message, dict):
-        raise misshapen(f"message {place} is no object with role and content")
+        raise misshapen(f"message {place} is not an object with role and content")
     if "role" not in message and "type" in message:
         return None  # a tool call among the items of a response
     role = ROLES.get(str(message.get("role")))
     if role is None:
-        raise misshapen(f"message {place}: role {str(message.get('role'))[:40]!r} is none of {', '.join(ROLES)}")
+        raise misshapen(f"message {place}: role {str(message.get('role'))[:40]!r} is not one of {', '.join(ROLES)}")
     if "content" not in message and not CALLS & message.keys():
         raise misshapen(f"message {place}: content is missing")
     text = text_of(message.get("content"), role, place)

@@ -48,7 +48,7 @@ def each_memory(value: Mapping[str, Any]) -> Iterator[Any]:
 def events_of(value: object, user: str | None, session: str | None, undated: int) -> Iterator[LongTermEvent]:
     """The events that create a memory, and archive it if OpenMemory did so. Raises `BadRecord`."""
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
-        raise BadRecord("invalid_fields", "it is no memory: it has no text in the field content")
+        raise BadRecord("invalid_fields", "it is not a memory: it has no text in the field content")
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
     app = {"app_id": value["app"]} if value.get("app") else {}
     as_mem0 = {

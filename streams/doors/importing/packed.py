@@ -27,7 +27,7 @@ def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
     if begins != b"PK\x03\x04":
         return opened
     if not opened.seekable():
-        raise NotReadable("it is a ZIP archive, which cannot be read from a pipe: give the file, or unpack it")
+        raise NotReadable("it is a ZIP archive, which cannot be read from a pipe: pass the file, or unpack it")
     archive = Archive(opened)
     if slack.is_export(archive):
         return archive
@@ -36,6 +36,6 @@ def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
             if pattern.fullmatch(name.rsplit("/", 1)[-1]):
                 return archive.unpacked(name)
     raise NotReadable(
-        "it is a ZIP archive, and no export of Claude, ChatGPT, OpenMemory, Slack or WhatsApp: unpack it, and ingest "
-        "the file in it that has the chats"
+        "it is a ZIP archive, but not an export of Claude, ChatGPT, OpenMemory, Slack or WhatsApp: unpack it, and "
+        "ingest the file with the chats"
     )

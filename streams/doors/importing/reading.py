@@ -134,7 +134,7 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
             at, number = end, number + 1
     except UnicodeDecodeError as exc:
         yield Item(
-            f"element {number}", problem=BadRecord("not_utf8", f"it is not UTF-8: {exc.reason}: save it as such")
+            f"element {number}", problem=BadRecord("not_utf8", f"it is not UTF-8: {exc.reason}: save it as UTF-8")
         )
     except RecursionError:
         yield Item(f"element {number}", problem=BadRecord("not_json", "it is nested too deeply"))
@@ -152,9 +152,9 @@ def _broken(exc: json.JSONDecodeError, ended: bool, inside: bool) -> BadRecord:
     if not ended:
         return _too_large("it")
     if not inside:
-        return BadRecord("not_json", f"it is no JSON behind the end of what stands before it: {exc.msg}")
+        return BadRecord("not_json", f"the text after the end of a value is not JSON: {exc.msg}")
     return BadRecord(
-        "not_json", f"the array is cut off or damaged here: {exc.msg}: fetch or export the file once more"
+        "not_json", f"the array is cut off or damaged here: {exc.msg}: download or export the file again"
     )
 
 
@@ -162,8 +162,10 @@ def _no_json(content: bytes, exc: orjson.JSONDecodeError) -> BadRecord:
     try:
         content.decode()
     except UnicodeDecodeError as not_text:
-        return BadRecord("not_utf8", f"it is not UTF-8 ({not_text.reason} at byte {not_text.start}): save it as such")
-    return BadRecord("not_json", f"it is no JSON: {exc.msg} (character {exc.colno})")
+        return BadRecord(
+            "not_utf8", f"it is not UTF-8 ({not_text.reason} at byte {not_text.start}): save it as UTF-8"
+        )
+    return BadRecord("not_json", f"it is not JSON: {exc.msg} (character {exc.colno})")
 
 
 def _too_large(what: str) -> BadRecord:

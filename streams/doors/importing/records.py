@@ -71,7 +71,7 @@ def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
     of, content, passed = given.format, unpacked(opened), list[Item]()
     if isinstance(content, zipfile.ZipFile):
         if of not in (None, Format.SLACK):
-            raise NotReadable(f"it is {NAMES[Format.SLACK]}, and not {NAMES[of]}")
+            raise NotReadable(f"it is {NAMES[Format.SLACK]}, not {NAMES[of]}")
         of, read = Format.SLACK, slack.channels(content)
     elif of is Format.WHATSAPP or (of is None and whatsapp.begins(content)):
         of, read = Format.WHATSAPP, iter([Item("the chat", content)])
@@ -85,7 +85,7 @@ def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
         yield TakenFor(of)
     for item in passed:
         if item.problem is not None or item.value:
-            yield _problem(item, item.problem or BadRecord("invalid_fields", f"it has nothing that {of} has"))
+            yield _problem(item, item.problem or BadRecord("invalid_fields", f"it is not in the format {of}"))
     if of is not None:
         yield from _of_format(of, read, given)
 
@@ -103,8 +103,8 @@ def _recognised(read: Iterator[Item]) -> tuple[Format | None, list[Item], Iterat
         passed.append(item)
         if len(passed) == NO_JSON_LINES and all(one.line and one.problem is not None for one in passed):
             raise NotReadable(
-                f"its first {NO_JSON_LINES} lines are no JSON, and no chat of WhatsApp: export it as JSON, or write "
-                "one message a line as the README shows"
+                f"its first {NO_JSON_LINES} lines are neither JSON nor a WhatsApp chat: export it as JSON, or write "
+                "one message a line, as the README shows"
             )
     for item in passed:
         if item.problem is None:
@@ -116,8 +116,8 @@ def _unknown(item: Item) -> str:
     fields = ", ".join(str(name)[:40] for name in list(item.value)[:8]) if isinstance(item.value, dict) else ""
     what = f"the fields {fields}" if fields else f"a JSON {type(item.value).__name__}"
     return (
-        f"{item.where} has {what}, as none of the formats does that are read ({', '.join(Format)}): "
-        "name the one that it is with --format, or write one message a line as the README shows"
+        f"{item.where} has {what}, which no supported format has ({', '.join(Format)}): "
+        "name the format with --format, or write one message a line, as the README shows"
     )
 
 
@@ -181,13 +181,13 @@ def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
     lacking = [option for name, option in _OPTIONS.items() if name not in fields and f"{name}: " in str(why)]
     if not lacking:
         return why
-    return BadRecord(why.kind, f"{why}; name what no line names with {' and '.join(lacking)}")
+    return BadRecord(why.kind, f"{why}; for lines that do not name it, pass {' and '.join(lacking)}")
 
 
 def _memories(value: Any, _: int, given: Given) -> Iterator[Found]:
     """A command to remember. Raises `BadRecord`."""
     if not isinstance(value, dict) or not mem0.is_mem0(value):
-        raise BadRecord("invalid_fields", "it is no memory: it has no text in the field memory")
+        raise BadRecord("invalid_fields", "it is not a memory: it has no text in the field memory")
     yield Record.of_event(mem0.remembered(value, given.user, given.session, _undated(given)))
 
 

@@ -50,12 +50,12 @@ def _said(value: Mapping[str, Any]) -> list[Any] | None:
 def _turn(place: int, said: object) -> Turn | None:
     """None if it has no text."""
     if not isinstance(said, dict):
-        raise misshapen(f"message {place} is no object with from and value")
+        raise misshapen(f"message {place} is not an object with from and value")
     speaker, words = said.get("from"), said.get("value", said.get("text"))
     if speaker in _CALLS or words is None:
         return None
     role = _SPEAKERS.get(str(speaker).lower())
     if role is None:
-        raise misshapen(f"message {place}: from {str(speaker)[:40]!r} is none of {', '.join(_SPEAKERS)}")
+        raise misshapen(f"message {place}: from {str(speaker)[:40]!r} is not one of {', '.join(_SPEAKERS)}")
     text = text_of(words, role, place)
     return Turn(place, role, text, first_moment(said, *TIMES)) if text else None

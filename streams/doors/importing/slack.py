@@ -63,7 +63,7 @@ def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
             try:
                 of_day = read_json(archive.read(name))
             except orjson.JSONDecodeError as exc:
-                problem = BadRecord("not_json", f"{name} is no JSON: {exc.msg}")
+                problem = BadRecord("not_json", f"{name} is not JSON: {exc.msg}")
                 continue
             messages += of_day if isinstance(of_day, list) else [of_day]
         if problem is not None:
@@ -76,14 +76,14 @@ def of_channel(value: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, st
     try:
         return value["messages"], value["names"], value["channel"]
     except KeyError:
-        raise BadRecord("invalid_fields", "it is no message: it has no type message with a ts") from None
+        raise BadRecord("invalid_fields", "it is not a message: it needs the type message and a ts") from None
 
 
 def talk_of(messages: Sequence[Any], names: Mapping[str, str], channel: str | None) -> Talk:
     spoken, left_out, problems = list[Spoken](), 0, list[BadRecord]()
     for place, message in enumerate(messages, start=1):
         if not isinstance(message, dict):
-            problems.append(BadRecord("invalid_fields", f"message {place} is no object"))
+            problems.append(BadRecord("invalid_fields", f"message {place} is not an object"))
             continue
         who, text = text_id(message.get("user")), message.get("text")
         if (

@@ -49,7 +49,7 @@ def talk_of(value: Mapping[str, Any], zone: tzinfo) -> Talk:
     chat = text_id(value.get("id"))
     for place, message in enumerate(messages, start=1):
         if not isinstance(message, dict):
-            problems.append(BadRecord("invalid_fields", f"message {place} is no object"))
+            problems.append(BadRecord("invalid_fields", f"message {place} is not an object"))
             continue
         text = _text(message.get("text")) if message.get("type") == "message" else ""
         if not text.strip():

@@ -60,7 +60,7 @@ def talk_in(opened: io.BufferedReader, zone: tzinfo, now: int) -> Talk:
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as exc:
-        raise BadRecord("not_utf8", f"it is not UTF-8: {exc.reason}: save it as such") from exc
+        raise BadRecord("not_utf8", f"it is not UTF-8: {exc.reason}: save it as UTF-8") from exc
     lines = _messages(text)
     order = _order_of(lines, datetime.fromtimestamp(now / 1000, UTC).replace(tzinfo=None) + timedelta(days=1))
     spoken, left_out, problems = list[Spoken](), 0, list[BadRecord]()
@@ -73,7 +73,7 @@ def talk_in(opened: io.BufferedReader, zone: tzinfo, now: int) -> Talk:
         try:
             at = _moment(line, order, zone)
         except ValueError:
-            problems.append(BadRecord("invalid_fields", f"message {place}: its date is none"))
+            problems.append(BadRecord("invalid_fields", f"message {place}: its date is invalid"))
             continue
         spoken.append(Spoken(place, name.strip("\u200e\u200f\u202a\u202c~ \u202f"), words, at))
     return Talk(spoken, left_out=left_out, problems=tuple(problems))

@@ -12,7 +12,9 @@ class Written(BaseModel):
     """A write is in the log."""
 
     memory_id: uuid.UUID
-    applied: bool = Field(description="whether it can be read now; false: it is accepted, and will be within moments")
+    applied: bool = Field(
+        description="whether the write can be read now; if false, it is accepted, and readable within moments"
+    )
     token: str | None = Field(description="the consistency token of the write, for the HTTP API")
 
     @classmethod
@@ -22,5 +24,5 @@ class Written(BaseModel):
 
 class Forgotten(Written):
     was_memory: bool = Field(
-        description="false: no memory of the user's had this id; a note or an exchange of it is forgotten"
+        description="false: the user had no memory with this id; a note or an exchange with this id is forgotten"
     )

@@ -28,10 +28,10 @@ from streams.doors.mcp.own_api import OwnApi, Refused
 APPLIED_SECONDS: Final = 10
 _WAIT: Final = {"wait": "applied", "timeout": APPLIED_SECONDS}
 
-User = Annotated[Id | None, Field(description="the user whose memories they are")]
-MemoryId = Annotated[uuid.UUID, Field(description="the memory's id, as searches and lists show it")]
-Cold = Annotated[bool, Field(description="also cold ones: not used for a while")]
-AllStates = Annotated[bool, Field(description="also cold, deprecated and replaced ones")]
+User = Annotated[Id | None, Field(description="id of the user whose memories the call is about")]
+MemoryId = Annotated[uuid.UUID, Field(description="the memory's id, from a search or a list")]
+Cold = Annotated[bool, Field(description="include cold memories, which were not used for a while")]
+AllStates = Annotated[bool, Field(description="include cold, deprecated and replaced memories")]
 
 
 def _answer(text: str, content: BaseModel | dict[str, Any]) -> CallToolResult:
@@ -66,15 +66,15 @@ class Tools:
     async def remember(
         self,
         text: Annotated[
-            str, Field(min_length=1, description="what to remember, in a sentence that is understood by itself")
+            str, Field(min_length=1, description="what to remember, as a sentence that makes sense on its own")
         ],
         importance: Annotated[
-            float | None, Field(ge=0, le=100, description="0 to 100; left out, that of what the text says")
+            float | None, Field(ge=0, le=100, description="0 to 100; if omitted, computed from the text")
         ] = None,
-        session_id: Annotated[Id | None, Field(description="the conversation that it comes from")] = None,
+        session_id: Annotated[Id | None, Field(description="id of the conversation that the text comes from")] = None,
         user_id: User = None,
     ) -> Annotated[CallToolResult, Written]:
-        """Remember a fact, a preference or an appointment for good. Answers when it can be found."""
+        """Remember a fact, a preference or an appointment permanently. Returns when searches can find it."""
         given = {"text": text, "importance": importance, "session_id": session_id, "user_id": user_id}
         accepted = await self._ask("POST", "/v1/memories", params=_WAIT, json=given)
         done = Written.of(accepted["event_id"], accepted)
@@ -82,8 +82,8 @@ class Tools:
 
     async def search_memory(
         self,
-        query: Annotated[str, Field(min_length=1, description="a question, or words of what is looked for")],
-        top_k: Annotated[int | None, Field(ge=1, le=1000, description="how many at the most")] = None,
+        query: Annotated[str, Field(min_length=1, description="a question, or words to search for")],
+        top_k: Annotated[int | None, Field(ge=1, le=1000, description="maximum number of results")] = None,
         include_cold: Cold = False,
         include_all: AllStates = False,
         user_id: User = None,
@@ -101,21 +101,19 @@ class Tools:
 
     async def get_context(
         self,
-        session_id: Annotated[Id, Field(description="the conversation that is to be answered in")],
-        query: Annotated[str, Field(description="what to look for; left out, what the user said last")] = "",
+        session_id: Annotated[Id, Field(description="id of the current conversation")],
+        query: Annotated[str, Field(description="what to search for; if omitted, the user's last message")] = "",
         user_id: User = None,
     ) -> Annotated[CallToolResult, ContextResponse]:
-        """What to know before answering: the newest exchanges of a session, its notes, the best memories."""
+        """Get the context for an answer: the newest exchanges of a session, its notes, the most relevant memories."""
         asked = {"session_id": session_id, "q": query, "user_id": user_id}
         answer = await self._ask("GET", "/v1/context", params=asked)
         return _answer(rendering.context(answer), answer)
 
     async def list_memories(
         self,
-        limit: Annotated[int, Field(ge=1, le=1000, description="how many at the most")] = 50,
-        after: Annotated[
-            uuid.UUID | None, Field(description="read on after this memory: the last answer's next")
-        ] = None,
+        limit: Annotated[int, Field(ge=1, le=1000, description="maximum number of memories")] = 50,
+        after: Annotated[uuid.UUID | None, Field(description="for the next page: `next` of the page before")] = None,
         include_cold: Cold = False,
         include_all: AllStates = False,
         user_id: User = None,
@@ -139,36 +137,38 @@ class Tools:
     async def update_memory(
         self,
         memory_id: MemoryId,
-        text: Annotated[str, Field(min_length=1, description="what the memory says from now on")],
+        text: Annotated[str, Field(min_length=1, description="the memory's new text")],
         user_id: User = None,
     ) -> Annotated[CallToolResult, Written]:
-        """Correct the text of a memory. Its history keeps what it said before."""
+        """Correct the text of a memory. Its history keeps the old text."""
         path, asked = f"/v1/memories/{memory_id}", {"text": text, "user_id": user_id}
         done = Written.of(memory_id, await self._ask("PATCH", path, params=_WAIT, json=asked))
         return _answer(rendering.written(f"Memory {memory_id} is updated", done.applied), done)
 
     async def forget_memory(self, memory_id: MemoryId, user_id: User = None) -> Annotated[CallToolResult, Forgotten]:
-        """Forget a memory for good, because the user wishes it. It cannot be taken back."""
+        """Forget a memory permanently, if the user asks for it. This cannot be undone."""
         path, user = f"/v1/memories/{memory_id}", {"user_id": user_id}
         known = await self._is_memory(path, user)
         done = Forgotten.of(memory_id, await self._ask("DELETE", path, params={**_WAIT, **user}), was_memory=known)
         what = (
             f"Memory {memory_id} is forgotten"
             if known
-            else f"No memory has the id {memory_id}; a note or an exchange of it is forgotten, if there is one"
+            else f"No memory has the id {memory_id}; a note or exchange with this id, if there is one, is forgotten"
         )
         return _answer(rendering.written(what, done.applied), done)
 
     async def memory_history(
         self, memory_id: MemoryId, user_id: User = None
     ) -> Annotated[CallToolResult, HistoryResponse]:
-        """The history of a memory since it was made: edits with the former text, changes of state."""
+        """The history of a memory since its creation: edits with the old text, changes of state."""
         answer = await self._ask("GET", f"/v1/memories/{memory_id}/history", params={"user_id": user_id})
         return _answer(rendering.history(answer), answer)
 
     async def daily_summary(
         self,
-        date: Annotated[datetime.date | None, Field(description="YYYY-MM-DD; left out, the newest day")] = None,
+        date: Annotated[
+            datetime.date | None, Field(description="YYYY-MM-DD; if omitted, the newest day with a summary")
+        ] = None,
         user_id: User = None,
     ) -> Annotated[CallToolResult, DayResponse]:
         """The summary of a day: topics, preferences, decisions, to-dos, problems and insights, in Markdown."""

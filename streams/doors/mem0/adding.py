@@ -45,7 +45,9 @@ class Added(Body):
     run_id: Id | None = None
     metadata: Metadata | None = None
     infer: bool = True
-    timestamp: int | float | str | None = Field(default=None, description="when it was said: Unix time, or ISO 8601")
+    timestamp: int | float | str | None = Field(
+        default=None, description="time of the messages: Unix time or ISO 8601"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -54,13 +56,13 @@ class Added(Body):
             return given
         filters, rest = given["filters"], {name: value for name, value in given.items() if name != "filters"}
         if not isinstance(filters, dict) or not filters.keys() <= set(_IDENTITY):
-            raise ValueError(f"filters: when something is added they say whose it is: {', '.join(_IDENTITY)}")
+            raise ValueError(f"filters: in add, they only name the owner: {', '.join(_IDENTITY)}")
         return {**filters, **rest}
 
     @model_validator(mode="after")
     def _identity_is_no_metadata(self) -> Self:
         if APP in (self.metadata or {}):
-            raise ValueError(f"metadata: {APP} says whose it is: give it as {APP}, beside metadata")
+            raise ValueError(f"metadata: {APP} names the owner: pass it as {APP}, beside metadata")
         return self
 
     def chat(self) -> Chat:
@@ -73,7 +75,7 @@ class Added(Body):
             return now_ms()
         at = moment(self.timestamp)
         if at is None:
-            raise refused(f"timestamp: {str(self.timestamp)[:40]!r} is no time: give Unix time in seconds")
+            raise refused(f"timestamp: {str(self.timestamp)[:40]!r} is not a time: give Unix time in seconds")
         return at
 
     def id_of(self, user_id: str, *turns: Turn) -> uuid.UUID:
@@ -132,7 +134,7 @@ class Adding:
                 ids.append(identity)
                 ended = said.timestamp
         if not records:
-            raise _nothing_of(not_taken, "messages: none of them says anything")
+            raise _nothing_of(not_taken, "messages: none of them has text")
         if given.run_id is None:
             end = {"type": "session_end", "user_id": user_id, "session_id": session, "timestamp": iso(ended)}
             records.append(orjson.dumps(end))
@@ -164,7 +166,8 @@ class Adding:
                 events.append(self._service.importance.weighed(event))
         if not events:
             raise _nothing_of(
-                not_taken, "messages: with infer=False what users and assistants say is kept, and none of them does"
+                not_taken,
+                "messages: with infer=False only texts of users and assistants are kept, and there are none",
             )
 
         async def write() -> Sequence[Place]:

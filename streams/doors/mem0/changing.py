@@ -37,14 +37,14 @@ class Update(Body):
     """New values of a memory."""
 
     text: Annotated[Content, Field(min_length=1)] | None = None
-    metadata: Metadata | None = Field(default=None, description="in place of what it has")
+    metadata: Metadata | None = Field(default=None, description="replaces the existing metadata")
 
     @model_validator(mode="after")
     def _changes_something(self) -> Update:
         if self.text is None and self.metadata is None:
-            raise ValueError("give text or metadata: a memory's time stays, and none expires")
+            raise ValueError("give text or metadata: a memory's time cannot change, and no memory expires")
         if APP in (self.metadata or {}):
-            raise ValueError(f"metadata: {APP} says whose it is, and cannot be changed")
+            raise ValueError(f"metadata: {APP} names the owner, and cannot be changed")
         return self
 
 
@@ -71,7 +71,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         found = [one for one in await entries.of_user(user_id) if done.ids & {str(one[0].id), *one[0].message_ids}]
         shown = await entries.shown(user_id, reversed(found))
         owners.showed(user_id, shown)
-        where = "it is in, and can be found" if done.applied else "it is in the log, and will be found in a moment"
+        where = "added, and can be found" if done.applied else "added to the log, and can be found in a moment"
         return {
             "message": where,
             "status": "SUCCEEDED" if done.applied else "PENDING",
@@ -120,7 +120,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         except ValueError as exc:
             raise refused(str(exc)) from exc
         if named is None:
-            raise refused("user_id: name whose memories are to be deleted: without a user, none are")
+            raise refused("user_id: name the user whose memories to delete: without a user, none are deleted")
         user = caller.user(named)
         if not held:
             await write_all(user, [command(ForgetUser, user)])
@@ -134,7 +134,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
     async def delete_user(kind: str, name: Id, caller: Writer) -> dict[str, str]:
         """Forget everything of a user, the only kind of entity here."""
         if kind != "user":
-            raise refused(f"{kind}: users are the entities here: delete_all(user_id=…, {kind}_id=…) forgets one's")
+            raise refused(f"{kind}: only users are entities here: use delete_all(user_id=…, {kind}_id=…)")
         user = caller.user(name)
         await write_all(user, [command(ForgetUser, user)])
         return {"message": "Entity deleted successfully!"}
@@ -173,7 +173,7 @@ def _object(filters: str | None) -> dict[str, Any]:
     try:
         found = orjson.loads(orjson.dumps(ast.literal_eval(filters)))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as exc:
-        raise refused("filters: it is no object: pass user_id=… by itself") from exc
+        raise refused("filters: not an object: pass user_id=… on its own") from exc
     if not isinstance(found, dict):
-        raise refused("filters: it is no object: pass user_id=… by itself")
+        raise refused("filters: not an object: pass user_id=… on its own")
     return found

@@ -94,7 +94,7 @@ class Entries:
         found, kept = await self.one(user_id, memory_id)
         if not kept:
             raise HTTPException(
-                409, "it was said, and is no memory yet, so it cannot be changed: add the new text with infer=False"
+                409, "this exchange is not a memory yet, and cannot be changed: add the new text with infer=False"
             )
         return found
 

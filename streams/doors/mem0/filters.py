@@ -52,7 +52,7 @@ def asked(filters: Mapping[str, Any] | None) -> Asked:
         else:
             conditions.append(_condition(field, wanted, 1))
     if len(users) > 1:
-        raise ValueError("filters: user_id: a question is about one user: ask for each apart")
+        raise ValueError("filters: user_id: a request is about one user: send one request for each")
     return Asked(users.pop() if users else None, tuple(conditions))
 
 
@@ -68,7 +68,7 @@ def _beside(filters: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
 
 def _object(given: Any, depth: int) -> Mapping[str, Any]:
     if depth > DEEPEST:
-        raise ValueError(f"filters: they are nested more than {DEEPEST} deep")
+        raise ValueError(f"filters: nested more than {DEEPEST} deep")
     if not isinstance(given, Mapping):
         raise _no_condition(f'a condition is an object such as {{"run_id": "r1"}}, not {str(given)[:40]!r}')
     return given
@@ -96,7 +96,7 @@ def _one_user(wanted: Any) -> str:
         elif name == "in" and isinstance(value, list) and len(value) == 1:
             wanted = value[0]
     if not isinstance(wanted, str) or wanted in ("", "*"):
-        raise ValueError("filters: user_id: a question is about one user, by name: ask for each apart")
+        raise ValueError("filters: user_id: a request is about one user, by name: send one request for each")
     return wanted
 
 
@@ -107,7 +107,7 @@ def _condition(field: str, wanted: Any, depth: int) -> Condition:
         case "NOT":
             return Without(AnyOf(tuple(_together(one, depth + 1) for one in _list(field, wanted))))
         case "user_id":
-            raise ValueError("filters: user_id: a question is about one user: say it once, beside AND, OR and NOT")
+            raise ValueError("filters: user_id: a request is about one user: give it once, beside AND, OR and NOT")
         case "metadata":
             return Holds(tuple(_of_field(f"metadata.{key}", one) for key, one in _object(wanted, depth).items()))
         case "categories":
@@ -134,7 +134,7 @@ def _comparisons(wanted: Any) -> list[tuple[str, Any]]:
     if not isinstance(wanted, Mapping):
         return [("ne", None) if wanted == "*" else ("eq", wanted)]
     if not wanted:
-        raise ValueError("filters: an empty object compares nothing")
+        raise ValueError("filters: an empty object has no condition")
     return list(wanted.items())
 
 
@@ -157,7 +157,7 @@ _TEXTS: Final = ("contains", "icontains")
 def _says(field: str, name: str, value: Any) -> Condition:
     if name not in _TEXTS or not isinstance(value, str):
         raise ValueError(
-            f"filters: {field.removeprefix('metadata.')}: {name[:40]}: say contains or icontains, and a text"
+            f"filters: {field.removeprefix('metadata.')}: {name[:40]}: use contains or icontains, with a text"
         )
     return Says(field, value, folded=name == "icontains")
 
@@ -169,7 +169,7 @@ def _category(name: str, value: Any) -> Condition:
     if name in ("eq", "ne", "in", "nin"):
         wanted = value if isinstance(value, list) else [value]
         if not all(isinstance(one, str) for one in wanted):
-            raise ValueError("filters: categories: are texts")
+            raise ValueError("filters: categories: must be texts")
         one = HasOne("metadata.categories", frozenset(wanted))
         return Without(one) if name in ("ne", "nin") else one
     return _says("metadata.categories", name, value)

@@ -51,5 +51,5 @@ class Owners:
         if not found:
             raise MemoryElsewhere("there is no such memory")
         if len(found) > 1:
-            raise HTTPException(409, f"{len(found)} users have a memory of this id: ask with a token of one user")
+            raise HTTPException(409, f"{len(found)} users have a memory with this id: use a token of one user")
         return caller.user(found.pop())

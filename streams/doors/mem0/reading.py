@@ -23,7 +23,7 @@ from streams.doors.mem0.wire import Body, Reader, WireRoute
 from streams.recall.filtering import Condition, Filter
 from streams.recall.query import Query as Question
 from streams.service import MemoryService
-from tables.memories.catalog.catalog import Done, Holdings
+from tables.memories.catalog.changes import Done, Holdings
 from tables.memories.shard import Shard
 
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
@@ -33,10 +33,10 @@ PageSize = Annotated[int, Query(ge=1, le=1000)]
 class Filtered(Body):
     """The fields that `search` and `get_all` share. `filters` name the entity, as mem0 requires."""
 
-    filters: dict[str, Any] = Field(default={}, description="mem0's: they name the user")
-    categories: list[str] = Field(default=[], description="one of them is among the memory's")
-    show_expired: bool = Field(default=False, description="nothing expires here")
-    latest_only: bool = Field(default=True, description="false: also what a newer memory has superseded")
+    filters: dict[str, Any] = Field(default={}, description="mem0's filters, which name the user")
+    categories: list[str] = Field(default=[], description="the memory has at least one of them")
+    show_expired: bool = Field(default=False, description="no effect: nothing expires here")
+    latest_only: bool = Field(default=True, description="false: also superseded memories")
 
     @model_validator(mode="after")
     def _readable(self) -> Filtered:
@@ -57,7 +57,7 @@ class SearchBody(Filtered):
     query: Annotated[str, Field(min_length=1, max_length=32_768)]
     top_k: Annotated[int, Field(ge=1, le=1000)] = 10
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.1
-    fields: list[str] = Field(default=[], description="of each result; its id comes in any case")
+    fields: list[str] = Field(default=[], description="fields to return of each result; the id is always returned")
 
 
 class ListBody(Filtered):
@@ -136,7 +136,7 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
             return paged(found, len(found), "/v1/entities/", 1, max(1, len(found)))
         for answer in await forwarding.asked(request):
             if answer.status_code != 200:
-                raise NotReady("another worker does not say who has memories there; ask again")
+                raise NotReady("another worker does not list its users; ask again")
             found += orjson.loads(answer.content)["results"]
         found.sort(key=lambda one: str(one["name"]))
         start = (page - 1) * page_size

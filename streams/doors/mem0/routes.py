@@ -19,7 +19,7 @@ WHOLE: Final = "siltstone"
 
 def mem0_routes(service: MemoryService, forwarding: Forwarding) -> APIRouter:
     """The routes that `MemoryClient(host=…, api_key=…)` of `mem0ai` calls."""
-    api = APIRouter(route_class=WireRoute, responses=because(400, "What cannot be done, in one line"))
+    api = APIRouter(route_class=WireRoute, responses=because(400, "Why the request cannot be done, in one line"))
     owners = Owners(service)
 
     @api.get("/v1/ping/", tags=["mem0"])

@@ -18,7 +18,7 @@ from streams.doors.http.policies import READ, WRITE
 WAIT_SECONDS: Final = 10.0
 UNNAMED: Final = (
     "user_id: name the user, with user_id in filters (in add: as a field): memories belong to users here; "
-    "for what is an agent's own, name a user for it, such as agent:guide"
+    "for an agent's own memories, name a user such as agent:guide"
 )
 #: Fields that the client sends and that have no effect here: every search is hybrid, every answer is v1.1.
 _NO_DIFFERENCE: Final = ("version", "output_format", "async_mode", "org_id", "project_id", "rerank", "keyword_search")
@@ -47,7 +47,7 @@ def _said(error: Any) -> str:
     """`filters.created_at: …`: the place in the body or the parameters, and the error."""
     where = ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "extra_forbidden":
-        return f"{where}: this is not known here: leave it out"
+        return f"{where}: unknown field: leave it out"
     why = str(error["msg"]).removeprefix("Value error, ")
     return f"{where}: {why}" if where else why
 

@@ -28,15 +28,15 @@ WAIT_SECONDS: Final = 8.0
 LATE: Final = "late"
 #: The message of a page after an action, by the word in its address.
 SAID: Final = {
-    "pinned": "It is pinned: it does not decay.",
-    "unpinned": "It is not pinned any more: it ages.",
-    "edited": "It is corrected. The history keeps what was there before.",
-    "superseded": "A newer memory stands in its place.",
-    "archived": "It is in the archive: no search finds it but the archive's own.",
-    "restored": "It is back, as one that is accessed now.",
-    "forgotten": "It is forgotten. A replay leaves it forgotten.",
+    "pinned": "The memory is pinned and does not decay.",
+    "unpinned": "The memory is not pinned any more and decays again.",
+    "edited": "The memory is corrected. Its history keeps the old text.",
+    "superseded": "The memory is replaced by a newer one.",
+    "archived": "The memory is archived. Only a search of the archive finds it.",
+    "restored": "The memory is restored, as if it were accessed now.",
+    "forgotten": "The memory is forgotten. A replay does not bring it back.",
     "all-forgotten": "Everything is forgotten: memories, archive, windows and daily notes.",
-    LATE: "It is written, and takes effect in a moment. Load the page again.",
+    LATE: "The change is written and takes effect in a moment. Load the page again.",
 }
 
 
@@ -89,7 +89,7 @@ def action_routes(service: MemoryService) -> APIRouter:
             if by:
                 newer = await service.one(user_id, _id(by))
                 if newer.id == older.id:
-                    raise HTTPException(422, "a memory does not replace itself")
+                    raise HTTPException(422, "a memory cannot replace itself")
                 event = command(Supersede, user_id, memory_id=older.id, by=newer.id)
             else:
                 text, of = fields.get("text", ""), older.session_id
@@ -132,4 +132,4 @@ def _id(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError:
-        raise HTTPException(422, "by: is no id of a memory") from None
+        raise HTTPException(422, "by: is not the id of a memory") from None

@@ -81,7 +81,7 @@ def dead_letter_routes(service: MemoryService, pages: Pages) -> APIRouter:
         """Produce the form's value again; if it still cannot be read, show the form with the reason."""
         letter = await repairing.one(partition, offset)
         if letter is None:
-            raise HTTPException(404, f"dead-letters[{partition}]@{offset} is not in the topic any more")
+            raise HTTPException(404, f"dead-letters[{partition}]@{offset} is no longer in the topic")
         try:
             mended = repairing.mended(letter, fields.get("value", ""))
         except BadRecord as exc:
@@ -100,7 +100,7 @@ def _said(done: str) -> str:
     if not done:
         return ""
     place, _, waits = done.partition(" ")
-    return f"Produced again at {place}, {'and waits to be read' if waits else 'and it has had its effect'}."
+    return f"Produced again at {place}: the record {'waits to be read' if waits else 'has taken effect'}."
 
 
 def _by_topic(lag: Mapping[tuple[str, int], int]) -> dict[str, int]:

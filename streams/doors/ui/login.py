@@ -14,10 +14,10 @@ from streams.doors.ui.pages import Pages
 from streams.doors.ui.session import Form, LoginForm, cookie, fits, is_secure
 from streams.doors.ui.viewer import Looking
 
-WRONG = "This is no token that is known here, or it was revoked or has expired."
+WRONG = "This token is not known, or it was revoked or has expired."
 TOO_LONG = (
-    "This token is right, but longer than browsers keep: have its provider put fewer claims into it, or log in with "
-    "one of `siltstone token add`."
+    "This token is valid, but too long for a cookie: have its provider put fewer claims into it, or log in with a "
+    "token from `siltstone token add`."
 )
 
 

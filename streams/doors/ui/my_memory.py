@@ -32,12 +32,12 @@ _COMMENT: Final = re.compile(r"<!--.*?-->")
 #: The reason for a memory, in words for its user.
 WHY: Final = {
     "forced": "you asked to remember it",
-    "high_score": "it told something about you",
+    "high_score": "it says something about you",
     "judged_important": "it was judged worth keeping",
-    "unread": "it is in a language that is not judged here",
+    "unread": "it is in a language that is not rated here",
     "all": "everything is kept here",
     "remember": "you asked to remember it",
-    "summary_item": "it stood in a daily note",
+    "summary_item": "it was in a daily note",
     "summary": "it sums up several older ones",
 }
 
@@ -166,7 +166,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
     async def forget(user_id: Id, fields: Form) -> Response:
         """Forget everything of the user up to now, if the form repeats the user id."""
         if fields.get("sure", "").strip() != user_id:
-            raise HTTPException(422, "write your user id into the field to forget everything")
+            raise HTTPException(422, "to forget everything, write your user id into the field")
         said = await done(service, command(ForgetUser, user_id), "all-forgotten")
         return RedirectResponse(f"{HOME}/me?{urlencode({'user_id': user_id, 'said': said})}", 303)
 

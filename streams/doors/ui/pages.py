@@ -24,13 +24,13 @@ class Screen(NamedTuple):
 
 
 SCREENS: Final = (
-    Screen("/ui/overview", "Overview", "How the worker is"),
-    Screen("/ui/flow", "Live flow", "What happens just now"),
+    Screen("/ui/overview", "Overview", "State of the workers"),
+    Screen("/ui/flow", "Live flow", "What happens now"),
     Screen("/ui/sessions", "Sessions", "Windows and decisions"),
-    Screen("/ui/memories", "Memories", "What is remembered"),
+    Screen("/ui/memories", "Memories", "All users' memories"),
     Screen("/ui/search", "Search lab", "How a question is answered"),
     Screen("/ui/lifecycle", "Lifecycle", "How memories age"),
-    Screen("/ui/dead-letters", "Dead letters", "What could not be used", admin=True),
+    Screen("/ui/dead-letters", "Dead letters", "Unusable records", admin=True),
 )
 MINE: Final = Screen("/ui/me", "My memory", "See, correct, forget")
 

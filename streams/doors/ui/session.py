@@ -31,7 +31,7 @@ MOST_FORM_BYTES: Final = 1024 * 1024
 _PURPOSE: Final = b"siltstone dashboard form"
 _RANDOM_BYTES: Final = 32
 
-_NOT_OURS: Final = "this form is not of this page, or the login has changed: load the page again"
+_NOT_OURS: Final = "this form is not from this page, or the login has changed: load the page again"
 
 
 def header_of(scope: Scope, name: bytes) -> str:
@@ -94,12 +94,12 @@ async def form(request: Request) -> dict[str, str]:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "a form is sent as application/x-www-form-urlencoded")
+        raise HTTPException(415, "a form must be sent as application/x-www-form-urlencoded")
     content = bytearray()
     if int(request.headers.get("content-length") or 0) <= MOST_FORM_BYTES:
         content += await request.body()
     if not content or len(content) > MOST_FORM_BYTES:
-        raise HTTPException(413, f"a form has between 1 and {MOST_FORM_BYTES} bytes")
+        raise HTTPException(413, f"a form must have between 1 and {MOST_FORM_BYTES} bytes")
     try:
         return dict(parse_qsl(content.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=100))
     except ValueError as exc:

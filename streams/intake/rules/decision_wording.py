@@ -28,22 +28,22 @@ class Wording:
         if parts.reason == "forced":
             return "the user asked to remember it"
         if parts.reason == EXCLUDED:
-            return "only sources have spoken that memory.excluded_sources names"
+            return "memory.excluded_sources names all of its sources"
         if parts.reason == "high_score":
             return f"{_sum(parts)} > {_decimal(KEEP_ABOVE)}, regardless of the judge"
         if parts.reason == "low_score":
-            return f"{_sum(parts)} ≤ {_decimal(KEEP_ABOVE)}, and the judge adds {_decimal(RATING)} at the most"
+            return f"{_sum(parts)} ≤ {_decimal(KEEP_ABOVE)}, and the judge adds at most {_decimal(RATING)}"
         if parts.reason == UNREAD:
-            return f"{self._rater} does not read its language, so nothing says that it may be dropped"
+            return f"{self._rater} cannot read its language, so there is no reason to drop it"
         told = (
-            f"no value from {self._rater} is known (it did not answer, or was not the judge yet), which counts as 0"
+            f"there is no value from {self._rater} (it did not answer, or was not the judge yet), which counts as 0"
             if parts.value is None
             else f"{self._rater} gave it {parts.value} of 10"
         )
         if policy == "all":
             return f"policy all keeps every exchange; {told}"
         if policy == "llm":
-            return f"{told}, and policy llm keeps from {KEEP_RATING} on"
+            return f"{told}, and policy llm keeps values from {KEEP_RATING} on"
         return f"{told}: {_sum(parts)} {'>' if decision.kept else '≤'} {_decimal(KEEP_ABOVE)}"
 
     def question(self, parts: Parts) -> str:
@@ -60,7 +60,9 @@ class Wording:
             case "forced":
                 return "Without the remember phrase it would be scored like any other."
             case reason if reason == EXCLUDED:
-                return "What others say is scored; so would this be if memory.excluded_sources were empty."
+                return (
+                    "Messages of other sources are scored; this would be too if memory.excluded_sources were empty."
+                )
             case reason if reason == UNREAD:
                 return "A model that reads its language would judge it: see memory.scoring.model."
             case "high_score":

@@ -137,7 +137,7 @@ class Explainer:
         why = "Only system and tool messages: they are never promoted by themselves."
         if status is Status.OPEN:
             why = f"{self._closing(exchange)} {why}"
-        return Explanation(exchange, status, why, "What a user or an assistant says is scored.")
+        return Explanation(exchange, status, why, "Messages of users and assistants are scored.")
 
     def _decision(self, exchange: Exchange, ratings: Mapping[int, int]) -> Decision | None:
         """Return the decision on a closed exchange when it is scored; None if it needs a rating that is unknown."""
@@ -188,7 +188,7 @@ class Explainer:
         return f"It closes with {message}, after {gap} of silence, or with the session."
 
 
-_NOBODY_ASKS = "A model was to be asked about it, and none is in the settings any more: it waits until one is."
+_NOBODY_ASKS = "It waits for a value from a model, but the settings no longer name one: it waits until they do."
 
 
 def _undecided(session: Session, exchange: Exchange) -> Status | None:

@@ -33,7 +33,7 @@ class RefusalWatch:
         if reached:
             self.reason = ""
             if self._outage.seen(amiss=False) is Told.IS_OVER:
-                log.warning("Kafka lets us in again")
+                log.warning("Kafka grants access again")
             return
         if now - self._asked_at < ASK_SECONDS:
             return

@@ -135,7 +135,7 @@ def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: 
         time.sleep(0.02)
     output.seek(0)
     said = output.read().decode(errors="replace").strip().splitlines()
-    why = said[-1] if said else f"it ended with {process.poll()}" if process.poll() is not None else "it is silent"
+    why = said[-1] if said else f"it ended with {process.poll()}" if process.poll() is not None else "no answer"
     raise SiltstoneError(f"the embedded broker did not start on port {port}: {why}")
 
 
@@ -230,7 +230,7 @@ def _refuse_uncreated(answer: Any) -> None:
         if error in NOT_ALLOWED:
             problems.append(
                 f"kafka.create_topics: topic {name} is missing, and kafka.sasl_username may not create it: allow "
-                "CREATE on it, or have it created"
+                "CREATE on it, or create it yourself"
             )
         elif error not in (aiokafka.errors.NoError, aiokafka.errors.TopicAlreadyExistsError):
             why = message[0] if message and message[0] else error.__name__

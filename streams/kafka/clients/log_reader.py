@@ -154,7 +154,7 @@ async def _refuse_silence(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.Topi
 
 def _warn(tp: aiokafka.TopicPartition, start: int, end: int) -> None:
     log.warning(
-        "%s[%d]: offsets %d to %d are no longer in the log: what was in them cannot be rebuilt",
+        "%s[%d]: offsets %d to %d are no longer in the log: their records cannot be rebuilt",
         tp.topic,
         tp.partition,
         start,

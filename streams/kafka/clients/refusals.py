@@ -93,45 +93,45 @@ class _Attempt:
     def _distrusted(self, exc: ssl.SSLCertVerificationError) -> Cause:
         match exc.verify_code:  # OpenSSL's X509_V_ERR_…
             case 9:
-                return "its certificate is not valid yet", "correct this machine's clock, or renew it on the broker"
+                return "its certificate is not valid yet", "correct this machine's clock, or renew the certificate"
             case 10:
-                return "its certificate has expired", "renew it on the broker; kafka.ssl_cafile stays"
+                return "its certificate has expired", "renew it on the broker; kafka.ssl_cafile can stay"
             case 62 | 64:
                 return (
                     f"its certificate is not for {self._host}",
-                    "name it in kafka.bootstrap_servers as the certificate does, or renew that for this name",
+                    "use the certificate's name in kafka.bootstrap_servers, or renew the certificate for this name",
                 )
         cafile = self._kafka.ssl_cafile
         if cafile is None:
             return (
-                "its certificate is of none of this machine's authorities",
+                "its certificate is not signed by an authority that this machine trusts",
                 "set kafka.ssl_cafile to its authority's certificate",
             )
         return (
-            f"its certificate is of another authority than those in {cafile} ({exc.verify_message})",
+            f"its certificate is not signed by an authority in {cafile} ({exc.verify_message})",
             "set kafka.ssl_cafile to its authority's certificate",
         )
 
     def _own_certificate(self, reason: str) -> Cause:
         shown = self._kafka.ssl_certfile
         if shown is None:
-            return "it wants a client's certificate", "set kafka.ssl_certfile and kafka.ssl_keyfile"
+            return "it requires a client certificate", "set kafka.ssl_certfile and kafka.ssl_keyfile"
         alert = reason.rpartition("ALERT_")[2].replace("_", " ").lower()
         return (
-            f"it refuses the client's certificate {shown} ({alert})",
-            "set kafka.ssl_certfile and kafka.ssl_keyfile to a valid one of an authority that it trusts",
+            f"it refuses the client certificate {shown} ({alert})",
+            "set kafka.ssl_certfile and kafka.ssl_keyfile to a valid pair of an authority that it trusts",
         )
 
     def _credentials(self) -> Cause:
         user, mechanism = self._kafka.sasl_username, self._kafka.sasl_mechanism
         if mechanism == "PLAIN":
-            return f"user {user} or the password is refused", "correct kafka.sasl_username or kafka.sasl_password"
+            return f"user {user} or the password is wrong", "correct kafka.sasl_username or kafka.sasl_password"
         if self._proofs < 2:
             return (
-                f"it knows no user {user} with {mechanism}",
-                "correct kafka.sasl_username, or give it a password there with kafka-configs",
+                f"it has no user {user} for {mechanism}",
+                "correct kafka.sasl_username, or set a password for it on the broker with kafka-configs",
             )
-        return f"the password of user {user} is refused", "correct kafka.sasl_password"
+        return f"the password of user {user} is wrong", "correct kafka.sasl_password"
 
     async def _mechanism_or_protocol(self) -> Cause | None:
         """Find the cause for a broker that gives no reason, by asking it in another way."""
@@ -144,16 +144,16 @@ class _Attempt:
             return None
         if asked and not sasl:
             return (
-                "it wants a user and a password",
+                "it requires a user and a password",
                 f"set kafka.security_protocol to {'SASL_SSL' if tls else 'SASL_PLAINTEXT'}, and kafka.sasl_mechanism "
                 f"({', '.join(asked)}), kafka.sasl_username and kafka.sasl_password",
             )
         if sasl and not asked:
-            return "it knows no SASL", f"set kafka.security_protocol to {'SSL' if tls else 'PLAINTEXT'}"
+            return "it does not use SASL", f"set kafka.security_protocol to {'SSL' if tls else 'PLAINTEXT'}"
         if sasl and self._kafka.sasl_mechanism not in asked:
             return (
-                f"it lets in not SASL by {self._kafka.sasl_mechanism}, but by {', '.join(asked)}",
-                "set kafka.sasl_mechanism to that",
+                f"it does not accept SASL with {self._kafka.sasl_mechanism}, only with {', '.join(asked)}",
+                "set kafka.sasl_mechanism to one of these",
             )
         return None
 

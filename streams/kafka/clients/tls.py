@@ -31,7 +31,7 @@ def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
     if keyfile is not None:
         _holds("ssl_keyfile", keyfile, KEY, "private key")
     elif KEY not in certfile.read_bytes():
-        _refuse("ssl_keyfile", f"is not set, and {certfile} holds no private key in PEM")
+        _refuse("ssl_keyfile", f"is not set, and {certfile} contains no private key in PEM format")
     _load(context, certfile, keyfile)
     return context
 
@@ -42,8 +42,8 @@ def _load(context: ssl.SSLContext, certfile: Path, keyfile: Path | None) -> None
     def passphrase() -> NoReturn:  # else OpenSSL would prompt at the terminal, or wait forever without one
         _refuse(
             setting,
-            f"{key} is encrypted, and no passphrase is asked for: decrypt it (openssl pkey -in {key} -out …), "
-            "readable for the worker's user alone",
+            f"{key} is encrypted, and there is no setting for a passphrase: decrypt it (openssl pkey -in {key} "
+            "-out …), and let only the worker's user read it",
         )
 
     try:
@@ -60,7 +60,7 @@ def _holds(setting: str, path: Path, wanted: bytes, what: str) -> None:
     except OSError as exc:
         _refuse(setting, f"{path}: {_said(exc)}", exc)
     if wanted not in content:
-        _refuse(setting, f"{path} holds no {what} in PEM")
+        _refuse(setting, f"{path} contains no {what} in PEM format")
 
 
 def _said(exc: Exception) -> str:

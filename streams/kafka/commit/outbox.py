@@ -184,7 +184,7 @@ class Outbox(Sends):
             if isinstance(exc, NOT_ALLOWED) and self.on_not_allowed is not None:
                 self.on_not_allowed(exc)
                 return False
-            self.failure = f"{self._flushing_to} does not take what is due ({type(exc).__name__}: {exc})"
+            self.failure = f"{self._flushing_to} does not accept the due records ({type(exc).__name__}: {exc})"
             log.error("nothing committed: %s", self.failure)
             await self._send_again()
             return False

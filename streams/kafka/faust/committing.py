@@ -15,8 +15,8 @@ from streams.kafka.faust.threads import ConsumerThread
 log = logging.getLogger(__name__)
 
 #: Why an attempt to commit failed: before anything was written, and at its end.
-NO_MEMBER = "the group does not know this worker any more, or does not answer"
-NOT_TAKEN = "the group does not take the offsets"
+NO_MEMBER = "the group no longer knows this worker, or does not answer"
+NOT_TAKEN = "the group does not accept the offsets"
 
 
 class Committing(ConsumerState):

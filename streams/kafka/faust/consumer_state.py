@@ -71,7 +71,7 @@ class ConsumerState(driver.Consumer):
             except NOT_ALLOWED:
                 raise
             except KafkaError as exc:
-                log.error("the log's first offsets are not to be had: %s", exc)
+                log.error("the log's first offsets cannot be fetched: %s", exc)
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _is_still_the_same_log(self, checks: Sequence[Callable[[], Awaitable[None]]]) -> bool:

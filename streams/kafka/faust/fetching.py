@@ -94,7 +94,7 @@ class Fetching(ConsumerState):
     async def _without_steps_back(self, fetched: Mapping[TP, Any], back: Mapping[TP, int]) -> Mapping[TP, Any]:
         for tp, expected in back.items():
             log.warning(
-                "%s[%d]: its leader has no offset %d yet, and is asked again", tp.topic, tp.partition, expected
+                "%s[%d]: its leader does not have offset %d yet, and is asked again", tp.topic, tp.partition, expected
             )
         with contextlib.suppress(IllegalStateError):  # revoked meanwhile: the next assignment seeks
             await driver.Consumer.seek_wait(self, back)

@@ -116,7 +116,7 @@ class HotPath(ConsumerStatus):
             except NOT_ALLOWED as exc:
                 self.halt(exc, "a changelog")
             except KafkaError as exc:
-                log.error("a changelog takes nothing: %s: %s", type(exc).__name__, exc)
+                log.error("a changelog accepts no records: %s: %s", type(exc).__name__, exc)
             else:
                 self.attempts.succeed()
                 return marked

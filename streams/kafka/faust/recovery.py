@@ -153,7 +153,7 @@ class KeptTable(faust.Table[Any, Any]):
         try:
             await self.call_recover_callbacks()
         except Exception as exc:
-            self._halt(exc, "what follows recovery")
+            self._halt(exc, "after recovery")
 
 
 class KeptRecovery(Recovery):
@@ -196,7 +196,9 @@ class KeptRecovery(Recovery):
         # Rows written meanwhile lie behind this recovery's mark, so `held` from before the await decides.
         for tp, start in starts.items():
             if 0 < (held[tp] or 0) <= start + 1 and start:  # + 1: `held` may include this recovery's mark
-                log.warning("%s[%d]: it begins behind what was read of it, and is read again", tp.topic, tp.partition)
+                log.warning(
+                    "%s[%d]: it begins after the last offset that was read, and is read again", tp.topic, tp.partition
+                )
                 cast(KeptTable, self.tp_to_table[tp]).start_over(tp.partition)
 
     def _set_recovery_started(self) -> None:
@@ -210,7 +212,9 @@ class KeptRecovery(Recovery):
             table = cast(KeptTable, self.tp_to_table[tp])
             held = max(destination.get(tp) or -1, table.persisted_offset(tp) or -1)
             if held > self.active_highwaters.get(tp, -1):
-                log.warning("%s[%d]: it ends before what was read of it, and is read again", tp.topic, tp.partition)
+                log.warning(
+                    "%s[%d]: it ends before the last offset that was read, and is read again", tp.topic, tp.partition
+                )
                 table.start_over(tp.partition)
                 destination[tp] = -1
         await super()._build_offsets(consumer, set(tps), destination, title)

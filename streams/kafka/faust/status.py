@@ -76,7 +76,7 @@ class ConsumerStatus(HotState):
         try:
             said = await asyncio.shield(asking)
         except (KafkaError, OSError) as exc:
-            raise NotReady(f"how far the log reaches is not to be heard: {type(exc).__name__}; ask again") from exc
+            raise NotReady(f"the broker does not give the end of the log: {type(exc).__name__}; ask again") from exc
         return offset < said.get(partition, offset + 1)
 
     def _asked_ends(self, topic: str, asked: asyncio.Future[dict[int, int]]) -> None:
@@ -223,4 +223,4 @@ class ConsumerStatus(HotState):
 
 
 def _not_taken_by(topic: str) -> str:
-    return f"{topic} has not taken what is due"
+    return f"{topic} has not accepted the due records"

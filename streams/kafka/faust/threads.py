@@ -116,7 +116,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             try:
                 await type(consumer).commit(consumer, {tp: (offset, TRIED)})
             except KafkaError as exc:  # the partitions are moving: their next owner seeks, too
-                log.info("%s[%d]: whose offset it is was not found out: %s", tp.topic, tp.partition, exc)
+                log.info("%s[%d]: it is unknown whether another tool set its offset: %s", tp.topic, tp.partition, exc)
                 return False
             self._keeps = (await consumer._coordinator.fetch_committed_offsets([tp]))[tp].metadata == TRIED
         return self._keeps

@@ -110,7 +110,7 @@ async def settings_of(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> Mapp
         async with asyncio.timeout(DESCRIBE_SECONDS):
             answers = await admin.describe_configs(asked)
     except (aiokafka.errors.KafkaError, TimeoutError) as exc:
-        log.info("the broker does not tell the settings of topics (%s)", type(exc).__name__)
+        log.info("the broker does not report the settings of topics (%s)", type(exc).__name__)
         return {}
     return {
         name: {entry[0]: entry[1] for entry in entries if entry[1] is not None}

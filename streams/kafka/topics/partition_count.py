@@ -26,17 +26,20 @@ def disagreement(kafka: KafkaSettings, counts: Mapping[str, int], stored: Collec
     right, because = _right(kafka, counts, by_users)
     todo = [f"set kafka.partitions to {right}"] if kafka.partitions != right else []
     todo += [_mending(kafka, name, count, right) for name, count in counts.items() if count != right]
-    there = ", ".join(f"{name} has {count}" for name, count in wrong.items()) or "users lie in other shards"
-    what = f"kafka.partitions is {kafka.partitions}, and {there}: {right} is the right number, {because}"
+    there = (
+        ", ".join(f"{name} has {count}" for name, count in wrong.items())
+        or "the shards were made with another number"
+    )
+    what = f"kafka.partitions is {kafka.partitions}, and {there}: {right} is the right number, because {because}"
     return "; ".join([what, *todo])
 
 
 def _right(kafka: KafkaSettings, counts: Mapping[str, int], by_users: int | None) -> tuple[int, str]:
     long_term = Topics.with_prefix(kafka.topic_prefix).long_term
     if by_users is not None:
-        return by_users, "by it users lie in the shards of the data directory"
+        return by_users, "the shards of the data directory were made with it"
     if long_term in counts:
-        return counts[long_term], f"{long_term} has so many"
+        return counts[long_term], f"{long_term} has that many"
     return kafka.partitions, "nothing is stored yet"
 
 
@@ -62,4 +65,7 @@ def _mending(kafka: KafkaSettings, name: str, count: int, right: int) -> str:
     tool = f"kafka-topics.sh --bootstrap-server {kafka.bootstrap_servers}{secured}"
     if count < right:
         return f"{tool} --alter --topic {name} --partitions {right}"
-    return f"partitions cannot be taken from {name}: copy what is wanted of it, delete it, and create it with {right}"
+    return (
+        f"partitions cannot be removed from {name}: copy the records that you need, delete it, and create it with "
+        f"{right}"
+    )

@@ -55,9 +55,9 @@ def _cleanup(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
     if {policy.strip() for policy in told.split(",")} == {spec.cleanup_policy}:
         return
     if spec.cleanup_policy == "compact":
-        why = "rows that have not changed for a while are deleted, and missing after the next start"
+        why = "rows that have not changed for a while are deleted, and are missing after the next start"
     else:
-        why = "of all records under a key, the newest alone is kept"
+        why = "only the newest record of each key is kept"
     yield spec.cleanup_policy, spec.vital, why
 
 
@@ -66,12 +66,12 @@ def _retention(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
     if kept == FOR_EVER or (enough is not None and kept >= enough):
         return
     if enough is not None:
-        why = "checkpoints have what is older, and the log must reach back to the oldest of them, and a day further"
+        why = "older records are only in checkpoints: the log must reach back a day beyond the oldest of these"
         yield str(enough), True, why
     elif wanted is not None and (wanted == FOR_EVER or kept < wanted):
         yield str(wanted), True, "shards are rebuilt from it, as far back as kafka.long_term_retention_ms says"
     elif spec.least_retention_ms is not None and kept < spec.least_retention_ms:
-        yield str(spec.least_retention_ms), False, "a worker that is away for longer loses what it has not read"
+        yield str(spec.least_retention_ms), False, "a worker that is away for longer loses unread records"
 
 
 def _size(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
@@ -88,7 +88,7 @@ def _message(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
 
 def _timestamps(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
     if told != spec.timestamp_type:
-        yield spec.timestamp_type, False, "records do not keep the time that their producers gave them"
+        yield spec.timestamp_type, False, "records do not keep the times of their producers"
 
 
 def _in_sync(spec: TopicSpec, told: str, replicas: int | None) -> _Verdicts:
@@ -96,19 +96,19 @@ def _in_sync(spec: TopicSpec, told: str, replicas: int | None) -> _Verdicts:
     if replicas is None:
         return
     if least > replicas:
-        yield str(max(1, replicas - 1)), False, f"there are {replicas} replicas, so older brokers take nothing"
+        yield str(max(1, replicas - 1)), False, f"there are {replicas} replicas, so older brokers accept no records"
     elif replicas >= SAFE_REPLICAS and least < 2:
-        yield "2", False, "a broker that falls may take along what it alone has acknowledged"
+        yield "2", False, "a broker that fails may lose records that it alone has acknowledged"
 
 
 def _elections(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
     if spec.vital and told == "true":
-        yield "false", False, "a leader that was behind may lose what was acknowledged"
+        yield "false", False, "a leader that was behind may lose acknowledged records"
 
 
 def _tombstones(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
     if spec.tombstones_ms is not None and int(told) < spec.tombstones_ms:
-        why = "a worker that was away for longer keeps rows that were deleted, and what was forgotten"
+        why = "a worker that was away for longer keeps deleted rows and forgotten data"
         yield str(spec.tombstones_ms), True, why
 
 
@@ -116,7 +116,7 @@ def _at_most(wanted: Callable[[TopicSpec], float | None]) -> Callable[[TopicSpec
     def rule(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
         most = wanted(spec)
         if most is not None and float(told) > most:
-            yield str(most), False, "each start reads more than it must"
+            yield str(most), False, "each start reads more than necessary"
 
     return rule
 

@@ -85,11 +85,11 @@ class TopicWatch:
         last = await asyncio.to_thread(_read, self._noted)
         others = [name for name, identity in self.ids().items() if last.get(name, identity) != identity]
         if others and len(others) == len(last.keys() & self._before.keys()):
-            log.info("all topics are others than before: it is another broker, or they were recreated")
+            log.info("all topics are new ones: this is another broker, or they were recreated")
         elif others:
             log.warning(
-                "topics were deleted and recreated (%s): the worker starts over with them; what was in the former "
-                "ones and had not been read is lost",
+                "topics were deleted and recreated (%s): the worker starts over with them; unread records of the "
+                "former ones are lost",
                 ", ".join(others),
             )
         else:

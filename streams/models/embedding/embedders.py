@@ -79,15 +79,16 @@ class SentenceTransformersEmbedder:
             from transformers.utils.logging import disable_progress_bar
         except ImportError as exc:
             raise SiltstoneError(
-                "embedding.backend is `sentence-transformers`: pip install 'siltstone[sentence-transformers]'"
+                "embedding.backend is `sentence-transformers`, but its package is missing: "
+                "pip install 'siltstone[sentence-transformers]'"
             ) from exc
         disable_progress_bar()  # of loading; a download shows its own
         try:
             self._model: Any = SentenceTransformer(str(folder) if folder.is_dir() else model)
         except Exception as exc:
             raise SiltstoneError(
-                f"sentence-transformers cannot load embedding.model {model} ({type(exc).__name__}): correct it, let "
-                "this machine reach the model hub or have the model in its cache, or set the model's folder"
+                f"sentence-transformers cannot load embedding.model {model} ({type(exc).__name__}): correct it, give "
+                "this machine access to the model hub or put the model into its cache, or set the model's folder"
             ) from exc
         self._batch_size = batch_size
         self.name = recorded_name(model)

@@ -202,7 +202,7 @@ class _Outage:
         if not self.reason:
             self._since = now
         if not self.reason or now - self._said_at >= REMINDER_SECONDS:
-            log.warning("nothing is embedded for now: %s. It is tried again; what is to be kept waits", reason)
+            log.warning("nothing is embedded for now: %s. The worker tries again; new memories wait", reason)
             self._said_at = now
         self.reason = reason
 

@@ -181,6 +181,6 @@ class Lanes:
 
 def _died() -> SiltstoneError:
     return SiltstoneError(
-        f"the embedding model's process was ended {MOST_DEATHS} times in a row, mostly for want of memory: "
+        f"the embedding model's process died {MOST_DEATHS} times in a row, usually for lack of memory: "
         "give it more, or set a smaller embedding.model"
     )

@@ -43,7 +43,7 @@ class EmbeddingProcess:
             return await asyncio.shield(self._loaded)
         except ProcessDied as exc:
             raise SiltstoneError(
-                "the embedding model's process was ended while it was loaded, mostly for want of memory: "
+                "the embedding model's process died while it loaded the model, usually for lack of memory: "
                 "give it more, or set a smaller embedding.model"
             ) from exc
 
@@ -65,7 +65,7 @@ class EmbeddingProcess:
             return await process.call(_embed, texts)
         except ProcessDied:
             if process is self._process:  # the first caller that notices
-                log.warning("the embedding model's process was ended from outside; it is started again")
+                log.warning("the embedding model's process has died; it is started again")
                 self._process = _process(self._settings)
                 self._begin()
                 await process.close()

@@ -31,13 +31,13 @@ SHORTEST = 16
 _REFUSED = frozenset({400, 413, 422})
 _ADVICE = {
     "AuthenticationError": "correct the key",
-    "PermissionDeniedError": "let the key use this model, or set another embedding.model",
+    "PermissionDeniedError": "give the key access to this model, or set another embedding.model",
     "NotFoundError": "correct the URL or embedding.model",
     "BadRequestError": "set another embedding.model, lower embedding.batch_size, or leave out embedding.dimensions",
     "UnprocessableEntityError": "lower embedding.batch_size, or set another embedding.model",
     "RateLimitError": "raise the service's limit, or pay its bill",
-    "APIConnectionError": "start it, or correct its URL",
-    "TimeoutError": "look at the service, or raise embedding.timeout_seconds",
+    "APIConnectionError": "start the service, or correct its URL",
+    "TimeoutError": "check the service, or raise embedding.timeout_seconds",
 }
 #: These are not temporary.
 _LASTING = frozenset({"AuthenticationError", "PermissionDeniedError", "NotFoundError"})
@@ -122,7 +122,7 @@ class EmbeddingService:
                 return await self._ask([text[:length]])
             except _AtFault:
                 length //= 2
-        log.warning("%s refuses a text of %d characters and its beginning: no vector", self._where, len(text))
+        log.warning("%s refuses a text of %d characters, also shortened: it gets no vector", self._where, len(text))
         assert self._dimension is not None, "another text was embedded"
         return np.zeros((1, self._dimension), np.float32)
 
@@ -140,7 +140,7 @@ class EmbeddingService:
                 )
             vectors = vectors_in(answer.content, len(texts), self._dimension or settings.dimensions)
         except _Unusable as exc:
-            message = f"{self._where} does not embed: {exc}; look at the service and at embedding.model"
+            message = f"{self._where} does not embed: {exc}; check the service and embedding.model"
             raise _AtFault(message, refused=exc.refused) from exc
         except Exception as exc:
             raise self._failure(exc) from exc
@@ -149,7 +149,7 @@ class EmbeddingService:
 
     def _failure(self, exc: Exception) -> EmbeddingUnavailable:
         name = type(exc).__name__
-        advice = _ADVICE.get(name, "look at the service")
+        advice = _ADVICE.get(name, "check the service")
         if not isinstance(exc, APIStatusError):
             return EmbeddingUnavailable(f"{self._where} does not embed ({name}): {advice}")
         status = exc.status_code
@@ -167,13 +167,13 @@ def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:
         with np.errstate(over="ignore"):  # too large for float32 becomes infinite: checked below
             numbered = {row.get("index", place): _numbers(row["embedding"]) for place, row in enumerate(rows)}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
-        raise _Unusable("its answer is no list of embeddings") from exc
+        raise _Unusable("its answer is not a list of embeddings") from exc
     if numbered.keys() != set(range(count)) or len(rows) != count:
         raise _Unusable(f"it gave {len(rows)} vectors for {count} texts, or numbered them wrongly")
     found = [numbered[place] for place in range(count)]
     sizes = {len(numbers) for numbers in found}
     if len(sizes) != 1 or sizes == {0}:
-        raise _Unusable("its vectors are not of one size")
+        raise _Unusable("its vectors are empty or differ in size")
     if dimension is not None and sizes != {dimension}:
         raise _Unusable(f"its vectors have {sizes.pop()} dimensions, not {dimension}")
     matrix = np.stack(found)

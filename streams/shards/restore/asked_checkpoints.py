@@ -60,7 +60,7 @@ class AskedCheckpoints:
         """Start a checkpoint unless one is running. Raises `ShardNotHere`, and `CheckpointError` without a store."""
         self._require_ours(partition)
         if self._take is None:
-            raise CheckpointError("there are no checkpoints: set checkpoints.url, and start the worker again")
+            raise CheckpointError("checkpoints are disabled: set checkpoints.url, and restart the worker")
         if partition not in self._runs or self._runs[partition].done():
             self._runs[partition] = asyncio.ensure_future(self._run(self._take, partition))
 
@@ -70,8 +70,8 @@ class AskedCheckpoints:
         run = self._runs.get(partition)
         if run is None or run.cancelled():
             raise CheckpointError(
-                f"this worker was not asked for a checkpoint of partition {partition}: it has moved, or was started "
-                "again; ask again"
+                f"this worker was not asked for a checkpoint of partition {partition}: the partition has moved, or "
+                "the worker was restarted; ask again"
             )
         return run.result() if run.done() else Asked(running=True)
 

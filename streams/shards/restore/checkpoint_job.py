@@ -145,7 +145,7 @@ class CheckpointJob:
             async with asyncio.timeout(LEAVING_SECONDS):
                 await self._take(partition, call, mine=False)
         except TimeoutError:
-            log.info("shard %d: it leaves without a last checkpoint: that would take too long", partition)
+            log.info("shard %d: it leaves without a last checkpoint, which would take too long", partition)
         finally:
             self._taken.pop(partition, None)
             with suppress(KeyError):
@@ -156,7 +156,7 @@ class CheckpointJob:
         if fenced := self._fenced.get(partition):
             return Done(partition, "fenced", why=str(fenced))
         if not self._caught_up(partition):
-            return Done(partition, "given_up", why="it is not all there yet")
+            return Done(partition, "given_up", why="it is not complete yet")
         return await self._take(partition, partial(self._shards.call, partition), mine=True)
 
     async def _take(self, partition: int, call: CallShard, *, mine: bool) -> Done:
@@ -183,7 +183,7 @@ class CheckpointJob:
             self._attempts += 1
             self._not_before = time.monotonic() + STORE_AWAY.after(self._attempts)
             if self._away is None:
-                log.warning("no checkpoints for now, all else goes on: %s", exc)
+                log.warning("no checkpoints for now; the worker goes on without: %s", exc)
             self._away = exc
         else:
             log.warning("shard %d: no checkpoint was taken: %s", partition, exc)
@@ -252,8 +252,8 @@ class CheckpointJob:
             if beside is not None:
                 await beside.close()
         if taken is None:
-            log.info("shard %d: its checkpoint was given up, and is started over: something was forgotten", partition)
-            return Done(partition, "given_up", why="something was forgotten meanwhile, or it took too long")
+            log.info("shard %d: its checkpoint was given up and starts over: data was forgotten meanwhile", partition)
+            return Done(partition, "given_up", why="data was forgotten meanwhile, or it took too long")
         self._taken[partition] = frozen.changes, beside_changes if beside is None else beside.changes
         self._in_pages[partition] = frozen.in_pages
         self._metrics.checkpoint_bytes.inc(taken.uploaded)

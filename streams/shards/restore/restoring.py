@@ -154,7 +154,7 @@ class Restoring:
         reached = own if restored is None else restored
         if reached is not None and reached < bounds.start:
             log.warning(
-                "shard %d: what offsets %d to %d of the log had is lost", partition, reached, bounds.start - 1
+                "shard %d: the records at offsets %d to %d of the log are lost", partition, reached, bounds.start - 1
             )
         return "checkpoint" if restored is not None else "log" if own is None else "disk"
 
@@ -163,7 +163,7 @@ class Restoring:
             try:
                 return await self._bounds(partition)
             except (BrokerUnavailable, TimeoutError) as exc:
-                log.info("shard %d: the log is not to be seen yet: %s", partition, exc)
+                log.info("shard %d: the log cannot be read yet: %s", partition, exc)
                 await asyncio.sleep(AGAIN.after(attempt))
         raise AssertionError
 
@@ -181,22 +181,24 @@ class Restoring:
                             return await self._into_place(manifest, wanted)
                     except _Unusable as exc:
                         level = logging.INFO if isinstance(exc, _TooOld) else logging.WARNING
-                        log.log(level, "shard %d: checkpoint %d is passed over: %s", partition, number, exc)
+                        log.log(level, "shard %d: checkpoint %d is skipped: %s", partition, number, exc)
                         unusable.append(str(exc))
                 break
             except StoreUnavailable as exc:
                 if not patient or (time.monotonic() > until and not bounds.start):
-                    log.warning("shard %d: without a checkpoint, from the disk and the log: %s", partition, exc)
+                    log.warning(
+                        "shard %d: it opens without a checkpoint, from the disk and the log: %s", partition, exc
+                    )
                     return None
-                self._waiting[partition] = f"shard {partition}: its checkpoint is not to be had yet: {exc}"
+                self._waiting[partition] = f"shard {partition}: its checkpoint cannot be fetched yet: {exc}"
                 log.warning("%s", self._waiting[partition])
                 await asyncio.sleep(AGAIN.after(attempt))
         if patient and unusable and bounds.start and not self._accept_loss:
             raise ShardError(
                 partition,
-                f"the log begins at offset {bounds.start}, and its checkpoints cannot be used: {unusable[0]}; set "
-                "back what was changed, or put a state there with `siltstone checkpoint restore`; "
-                "checkpoints.accept_loss=true goes on without what is lost",
+                f"the log begins at offset {bounds.start}, and its checkpoints cannot be used: {unusable[0]}; undo "
+                "the change, or restore a state with `siltstone checkpoint restore`; "
+                "checkpoints.accept_loss=true starts without the lost records",
             )
         return None
 
@@ -221,9 +223,9 @@ class Restoring:
             raise _Unusable(reason)
         offset = manifest.facts.positions[LONG_TERM].offset
         if offset > wanted.bounds.end:
-            raise _Unusable(f"the log ends at offset {wanted.bounds.end}, before its {offset}")
+            raise _Unusable(f"the log ends at offset {wanted.bounds.end}, before its offset {offset}")
         if offset < wanted.least:
-            raise _TooOld(f"it ends at offset {offset}, and one from {wanted.least} on is wanted")
+            raise _TooOld(f"it ends at offset {offset}, and at least {wanted.least} is needed")
         return manifest
 
     async def _into_place(self, manifest: Manifest, wanted: _Wanted) -> int:

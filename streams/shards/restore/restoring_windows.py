@@ -85,7 +85,7 @@ class RestoringWindows:
         except StoreUnavailable as exc:
             self._away(str(exc))
         except (CheckpointError, DataDirError, OSError) as exc:
-            log.warning("windows of partition %d: read from their changelogs: %s", partition, exc)
+            log.warning("windows of partition %d are read from their changelogs: %s", partition, exc)
 
     def _away(self, why: str) -> None:
         if time.monotonic() >= self._not_before:

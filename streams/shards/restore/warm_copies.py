@@ -106,7 +106,7 @@ class WarmJob:
                 return
             if copy is not None and copy is not former:
                 self._held[partition] = copy
-                log.info("shard %d: a warm copy of checkpoint %d is here", partition, copy.manifest.generation)
+                log.info("shard %d: this disk has a warm copy of checkpoint %d", partition, copy.manifest.generation)
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
         """Move the copy of a partition that is ours now to its shard's folder, if it is ahead of the state there."""
@@ -150,7 +150,7 @@ class WarmJob:
             topic_ids={LONG_TERM: self._topic_id()},
         )
         if reason is not None:
-            log.warning("shard %d: its warm copy is passed over: %s", facts.partition, reason)
+            log.warning("shard %d: its warm copy is skipped: %s", facts.partition, reason)
         return reason is None
 
 

@@ -58,7 +58,7 @@ class FaustRun:
         if not self._stopping.done():
             self._given_up.enter_context(_no_news())
             self._hot.abandon()
-            log.warning("the broker did not take what was due: it is read again at the next start")
+            log.warning("the broker did not accept the due records: the next start reads their messages again")
         self._hot.outbox.abandon()
 
     async def leave(self) -> None:
@@ -74,7 +74,7 @@ class FaustRun:
             async with asyncio.timeout(TELL_SECONDS):
                 await self._recall.tell_accesses()
         except TimeoutError:
-            log.info("the last accesses were not told: the broker does not take them")
+            log.info("the last accesses were not sent: the broker does not accept them")
         finally:
             await self._faust.stop()
 

@@ -277,8 +277,8 @@ async def test_a_provider_that_does_not_answer_is_no_fault_of_the_token(provider
             "another issuer's",
         ),
         (DISCOVERY, b'{"issuer": "%s", "jwks_uri": "http://other.example/k"}', "no keys at https://"),
-        (KEYS, 500, "does not give them"),
-        (KEYS, 302, "does not give them"),
+        (KEYS, 500, "does not give the keys"),
+        (KEYS, 302, "does not give the keys"),
         (KEYS, b"<html>", "no keys (JSONDecodeError)"),
         (KEYS, b"[]", "no keys (PyJWKClientError)"),
         (KEYS, b'{"keys": []}', "no keys (PyJWKSetError)"),
@@ -360,7 +360,7 @@ def test_algorithms_with_a_shared_key_are_no_setting(algorithm: str) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"issuer": "https://id.example"}, "audience: name this API"),
+        ({"issuer": "https://id.example"}, "audience: is empty"),
         ({"audience": "a"}, "issuer: is empty"),
         ({"issuer": "http://id.example", "audience": "a"}, "needs the form https"),
         ({"issuer": "file:///etc/passwd", "audience": "a"}, "needs the form https"),

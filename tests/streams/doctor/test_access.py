@@ -39,7 +39,7 @@ async def only(settings: Settings) -> Finding:
 
 async def test_without_tokens_it_says_who_may_ask(settings: Settings) -> None:
     found = await only(settings)
-    assert (found.outcome, "127.0.0.1 may ask for everything" in found.what) == (Outcome.OK, True)
+    assert (found.outcome, "127.0.0.1 has full access" in found.what) == (Outcome.OK, True)
 
 
 async def test_a_topic_that_is_not_there_is_not_made_by_looking(
@@ -64,7 +64,7 @@ async def test_tokens_are_counted_and_one_that_is_valid_is_wanted(settings: Sett
         Outcome.WARNING,
         "0 valid tokens, 1 expired, 1 revoked: no client has access",
     )
-    assert found.todo.startswith("make one: siltstone token add")
+    assert found.todo.startswith("create one: siltstone token add")
 
 
 async def test_a_topic_that_forgets_tokens_is_a_failure_with_its_command(
@@ -85,7 +85,7 @@ async def test_the_provider_is_asked_for_its_keys(settings: Settings) -> None:
     with Provider() as provider:
         tokens, oidc = await check_access(asking(settings, provider.settings()))
         assert (tokens.outcome, oidc.outcome) == (Outcome.OK, Outcome.OK)
-        assert "gives 1 key (RS256); tokens are for siltstone-api" in oidc.what
+        assert "publishes 1 key (RS256); tokens must be for siltstone-api" in oidc.what
         provider.answers[KEYS] = 503
         _, oidc = await check_access(asking(settings, provider.settings()))
         assert (oidc.outcome, "access.oidc.jwks_url" in oidc.todo) == (Outcome.FAILED, True)

@@ -54,20 +54,20 @@ def test_what_fits_is_told_with_its_ages() -> None:
     kept = Kept({0: [generation(0, 10), generation(0, 5, 2 * MINUTE)], 1: [generation(1, 7)]})
     for bounds in (None, {0: (5, 10), 1: (0, 7)}):
         outcome, what = only(kept, bounds)
-        assert (outcome, what[:21]) == (Outcome.OK, "of 2 of 8 partitions;")
+        assert (outcome, what[:22]) == (Outcome.OK, "2 of 8 partitions have")
 
 
 def test_an_old_one_is_late_only_where_the_log_has_gone_on() -> None:
     old = Kept({0: [generation(0, 10, 301_000)]})
     assert only(old, {0: (0, 10)})[0] is Outcome.OK
     outcome, what = only(old, {0: (0, 11)})
-    assert (outcome, what[:51]) == (Outcome.WARNING, "partition 0: the log has gone on, and the newest is")
+    assert (outcome, what[:60]) == (Outcome.WARNING, "partition 0: the log has grown since the newest checkpoint (")
     assert only(Kept({0: [generation(0, 10, 299_000)]}), {0: (0, 11)})[0] is Outcome.OK
 
 
 def test_a_partition_with_records_and_none_is_told() -> None:
     outcome, what = only(Kept({0: [generation(0, 10)]}), {0: (0, 10), 1: (0, 3), 2: (0, 0)})
-    assert (outcome, what) == (Outcome.WARNING, "partition 1: there is none, and the log has records")
+    assert (outcome, what) == (Outcome.WARNING, "partition 1: there is no checkpoint, but the log has records")
 
 
 def test_a_log_that_begins_after_the_newest_has_lost_something() -> None:
@@ -76,16 +76,16 @@ def test_a_log_that_begins_after_the_newest_has_lost_something() -> None:
     outcome, what = only(kept, {0: (6, 10)})
     assert (outcome, what) == (
         Outcome.WARNING,
-        "partition 0: the log no longer reaches back to the oldest that is kept",
+        "partition 0: the log no longer reaches back to the oldest checkpoint",
     )
     outcome, what = only(kept, {0: (11, 11)})
-    assert (outcome, what[:53]) == (Outcome.FAILED, "partition 0: the log begins after the newest: what li")
+    assert (outcome, what[:56]) == (Outcome.FAILED, "partition 0: the log begins after the newest checkpoint:")
 
 
 def test_those_of_a_topic_that_was_made_anew_are_not_compared_with_it() -> None:
     kept = Kept({0: [generation(0, 10)]})
     (finding,) = found(kept, {0: (0, 3)}, topic_id="another")
-    assert (finding.outcome, "recreated since" in finding.what) == (Outcome.WARNING, True)
+    assert (finding.outcome, "recreated after the checkpoint" in finding.what) == (Outcome.WARNING, True)
     assert only(kept, {0: (0, 10)})[0] is Outcome.OK
 
 
@@ -93,7 +93,7 @@ def test_another_number_of_partitions_fails() -> None:
     outcome, what = only(Kept({0: [generation(0, 10, partitions=4)]}), None)
     assert (outcome, what) == (
         Outcome.FAILED,
-        "partition 0: users are shared out by 4 partitions, and kafka.partitions is 8",
+        "partition 0: users are distributed over 4 partitions, but kafka.partitions is 8",
     )
 
 
@@ -102,7 +102,7 @@ def test_another_model_is_warned_of() -> None:
     assert model_findings(replace(kept, generations={0: kept.generations[0]}), Model("toy", 4)) == []
     (finding,) = model_findings(kept, Model("toy", 4))
     assert finding.what == (
-        "partition 1: vectors from other (4 dimensions), not from toy, 4 dimensions: no worker takes them"
+        "partition 1: vectors from other (4 dimensions), not from toy (4 dimensions): no worker restores them"
     )
 
 
@@ -129,7 +129,7 @@ def test_a_store_is_written_to_and_left_as_it_was(store: CheckpointsSettings, tm
 
 def test_an_empty_store_is_told(store: CheckpointsSettings) -> None:
     (finding,) = found(Kept.of(store), None, store)
-    assert (finding.outcome, "holds none yet" in finding.what) == (Outcome.WARNING, True)
+    assert (finding.outcome, "has no checkpoints yet" in finding.what) == (Outcome.WARNING, True)
 
 
 def test_a_store_that_cannot_be_written_to_fails(tmp_path: Path) -> None:

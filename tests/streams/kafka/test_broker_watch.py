@@ -64,14 +64,14 @@ async def test_it_is_told_when_it_goes_once_a_minute_and_when_it_is_back(caplog:
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         (
             "WARNING",
-            "Kafka broker k3:9092 does not answer since 2026-01-01T00:00:03.000Z: ConnectionRefusedError: refused",
+            "Kafka broker k3:9092 has not answered since 2026-01-01T00:00:03.000Z: ConnectionRefusedError: refused",
         )
     ]
     await bench.look(20)
     assert [(r.levelname, r.getMessage()) for r in caplog.records][1:] == [
         (
             "WARNING",
-            "Kafka broker k3:9092 still does not answer, since 2026-01-01T00:00:03.000Z: "
+            "Kafka broker k3:9092 has still not answered since 2026-01-01T00:00:03.000Z: "
             "ConnectionRefusedError: refused",
         )
     ]
@@ -98,7 +98,7 @@ async def test_one_that_was_away_from_the_beginning_is_told_where_it_is_configur
     bench = Bench("k1,k2", Cluster(ONE, TWO))
     bench.cluster.away = {TWO}
     await bench.look(3)
-    assert [message[:35] for message in caplog.messages] == ["Kafka broker k2:9092 does not answe"]
+    assert [message[:35] for message in caplog.messages] == ["Kafka broker k2:9092 has not answer"]
 
 
 async def test_another_address_of_a_broker_is_not_watched_beside_its_own(caplog: pytest.LogCaptureFixture) -> None:
@@ -106,7 +106,7 @@ async def test_another_address_of_a_broker_is_not_watched_beside_its_own(caplog:
     await bench.look(2)
     bench.cluster.away = {("balancer", 9092), TWO}
     await bench.look(3)
-    assert [message[:35] for message in caplog.messages] == ["Kafka broker k2:9092 does not answe"]
+    assert [message[:35] for message in caplog.messages] == ["Kafka broker k2:9092 has not answer"]
 
 
 async def test_one_that_was_taken_out_of_the_cluster_is_told_for_an_hour(caplog: pytest.LogCaptureFixture) -> None:

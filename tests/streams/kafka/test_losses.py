@@ -37,7 +37,7 @@ def test_an_emptied_changelog_is_told_once(caplog: pytest.LogCaptureFixture) -> 
         bench.restored("sessions", 40, 0, 5120)
     assert caplog.messages == [
         "g-sessions-changelog[1]: restored 0 rows although offset 5120 of s.conversations was committed; its first "
-        "offset is 40: what was in its rows is lost"
+        "offset is 40: the content of its rows is lost"
     ]
     assert bench.counted == ({("g-sessions-changelog",): 40}, {("g-sessions-changelog",): 1})
 
@@ -55,8 +55,7 @@ def test_rows_that_were_deleted_before_others_are_told(caplog: pytest.LogCapture
     bench = Bench()
     bench.restored("exchanges", 40, 7, 5120)
     assert caplog.messages == [
-        "g-exchanges-changelog[1]: restored 7 rows; offsets 0 to 39 were deleted: what was in these rows alone is "
-        "lost"
+        "g-exchanges-changelog[1]: restored 7 rows; offsets 0 to 39 were deleted: rows that were only there are lost"
     ]
     assert bench.counted == ({("g-exchanges-changelog",): 40}, {})
 
@@ -71,8 +70,8 @@ async def test_offsets_that_were_set_past_the_lag_are_told_once(caplog: pytest.L
     for _ in range(2):
         await bench.losses.moved(TOPIC, 1, 3, 10)
     assert caplog.messages == [
-        "s.conversations[1]: offsets 4 to 9 were passed over unread: the group's offset was set to 10 by another "
-        "tool; the oldest of these records that is there is of 2026-01-01T00:00:00.000Z"
+        "s.conversations[1]: offsets 4 to 9 were skipped unread: the group's offset was set to 10 by another "
+        "tool; the oldest remaining one of these records is of 2026-01-01T00:00:00.000Z"
     ]
     assert bench.counted[0] == {(TOPIC,): 6}
     assert bench.asked == [(TOPIC, 1, 4, 10)]
@@ -89,6 +88,7 @@ async def test_where_it_is_not_known_what_was_read_that_is_told(caplog: pytest.L
     bench = Bench()
     await bench.losses.moved(TOPIC, 1, None, 10)
     assert caplog.messages == [
-        "s.conversations[1]: the group's offset was set to 10 by another tool; what was passed over is not known"
+        "s.conversations[1]: the group's offset was set to 10 by another tool; it is unknown which offsets were "
+        "skipped"
     ]
     assert bench.counted[0] == {}

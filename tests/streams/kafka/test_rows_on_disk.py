@@ -129,7 +129,7 @@ async def test_a_changelog_that_ends_before_what_the_disk_has_is_read_from_its_s
     async with running(settings, topic_id="one") as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys(KEYS, "old")
-    assert "it ends before what was read of it, and is read again" in caplog.text
+    assert "it ends before the last offset that was read, and is read again" in caplog.text
 
 
 async def test_a_store_that_is_damaged_is_made_anew_from_the_changelog(
@@ -142,4 +142,4 @@ async def test_a_store_that_is_damaged_is_made_anew_from_the_changelog(
     async with running(settings, topic_id="one") as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys(KEYS, "old")
-    assert "it is removed, and its changelogs are read from the start" in caplog.text
+    assert "the store is removed, and its changelogs are read from the start" in caplog.text

@@ -197,7 +197,7 @@ async def test_a_leader_that_lags_does_not_bring_the_log_again(
         await feed(settings, ["b"], "x")
         await until(lambda: worker.done == 4)
         assert worker.read == [0, 1, 2, 3]
-    assert "its leader has no offset 3 yet" in caplog.text
+    assert "its leader does not have offset 3 yet" in caplog.text
 
 
 async def test_what_still_comes_of_it_after_a_time_is_what_there_is(

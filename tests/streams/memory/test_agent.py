@@ -23,7 +23,8 @@ from streams.app import Siltstone
 from streams.kafka.commit.ledger import Ledger
 from streams.models.embedding.embedding import Vectors
 from streams.recall.query import Query
-from tables.memories.catalog.catalog import Catalog, Changes
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.changes import Changes
 from tables.memories.shard import Shard
 from tests.fuzz.way import Log, Record, Toy
 from tests.support.making import START, line

@@ -82,5 +82,5 @@ async def test_no_more_than_so_many_of_one_token_wait() -> None:
 async def test_nobody_waits_for_what_was_never_written() -> None:
     effects = ReadYourWrites(Log())
     await effects.are_written([PLACE, PLACE._replace(offset=19)], 1)
-    with pytest.raises(NotReady, match="nothing lies at"):
+    with pytest.raises(NotReady, match="there is no record at"):
         await effects.are_written([PLACE._replace(offset=2**62)], 1)

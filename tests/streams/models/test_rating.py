@@ -399,7 +399,7 @@ async def test_until_its_time_a_busy_service_is_not_asked(
     assert await rater.rate(*SAID) == 5
     assert len(server.received) == 2
     assert warnings(caplog) == [
-        "an exchange was not rated: RateLimitError, api_key_empty=False; nothing is asked within 30 s"
+        "an exchange was not rated: RateLimitError, api_key_empty=False; no requests for 30 s"
     ]
 
 

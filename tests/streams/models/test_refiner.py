@@ -188,7 +188,7 @@ async def test_a_verdict_that_is_none_is_one_warning(
     server.script("none of them")
     assert await refiner.replaced(OSAKA, [LYON]) is None
     (warned,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert warned == "it was not found out what a memory replaces: ValueError, api_key_empty=False"
+    assert warned == "the model did not say what a memory replaces: ValueError, api_key_empty=False"
 
 
 async def test_a_service_that_asked_the_rater_to_leave_it_alone_is_left_alone(

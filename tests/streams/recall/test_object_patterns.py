@@ -39,7 +39,7 @@ def test_a_pattern_holds_or_does_not(pattern: dict[str, Any], holds: bool) -> No
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        (3, "wants a JSON object"),
+        (3, "takes a JSON object"),
         ({"a": {"$near": 1}}, r"\$near: a comparison is one of \$eq"),
         ({"a": [{"$gt": 1, "b": 2}]}, "b: a comparison is one of"),
     ],
@@ -47,5 +47,5 @@ def test_a_pattern_holds_or_does_not(pattern: dict[str, Any], holds: bool) -> No
 def test_what_is_no_pattern_is_refused(value: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         Filter.of("metadata.value", "matches", value)
-    with pytest.raises(ValueError, match="startswith wants a text"):
+    with pytest.raises(ValueError, match="startswith takes a text"):
         Filter.of("kind", "startswith", 3)

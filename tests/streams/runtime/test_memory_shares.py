@@ -74,7 +74,7 @@ async def test_shards_share_as_they_come_and_go(tmp_path: Path, caplog: pytest.L
         assert seen == [["1.6 GiB"], ["864.0 MiB"] * 2, ["1.6 GiB"]]
         with caplog.at_level(logging.WARNING):
             shards.own(frozenset(range(10)))
-        assert "is too little for 10 shards: they may take 2.8 GiB" in caplog.text
+        assert "is too small for 10 shards, which may need 2.8 GiB" in caplog.text
         await until(lambda: shards.ready)
     finally:
         await shards.close()

@@ -13,7 +13,7 @@ from schemas.settings import EmbeddingSettings, LifecycleSettings, LongTermSetti
 from streams.models.embedding.embedding import Embedding, Model, Vectors
 from streams.shards.models import ShardModel
 from streams.shards.owned import OwnedShards
-from tables.memories.batch import Applied
+from tables.memories.applied import Applied
 from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.shard import Shard
 from tests.support.making import START, axis, promotion

@@ -89,9 +89,9 @@ async def test_a_collector_that_is_away_is_said_once_and_once_that_it_is_back(
         assert collector.spans == ["one", "one"]
     await spans(1)
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
-    gone = f"spans are dropped until the collector at http://127.0.0.1:{port}/v1/traces takes them; "
+    gone = f"spans are dropped until the collector at http://127.0.0.1:{port}/v1/traces accepts them; "
     gone += "the worker goes on without"
-    back = f"the collector at http://127.0.0.1:{port}/v1/traces takes spans again"
+    back = f"the collector at http://127.0.0.1:{port}/v1/traces accepts spans again"
     assert said == [("WARNING", gone), ("INFO", back), ("WARNING", gone)]
     assert "s3cret" not in caplog.text
     tracer.start_span("one").end()

@@ -114,7 +114,7 @@ async def test_a_former_shard_that_cannot_be_read_is_told_and_tried_again(
         else:
             catalog.write_bytes(b"no catalog" if damage == "no catalog" else whole[:8192] + b"\xff" * 8192)
         await moved.siltstone.jobs.former.tick()
-    assert "shard 0: what is here of it was not looked through" in caplog.text
+    assert "shard 0: its files here were not checked for forgotten data" in caplog.text
     if damage != "no space":
         catalog.write_bytes(whole)
     await moved.siltstone.jobs.former.tick()

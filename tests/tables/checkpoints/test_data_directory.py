@@ -70,7 +70,7 @@ def test_where_a_partition_has_newer_ones_only_nothing_is_restored(kept: Kept) -
 
 
 def test_what_is_not_there_is_said(kept: Kept) -> None:
-    with pytest.raises(NoCheckpoint, match=r"look at checkpoints\.url"):
+    with pytest.raises(NoCheckpoint, match=r"check checkpoints\.url"):
         choice(kept.checkpoints)
     kept.take(0, 1_000)
     for partition in (1, 8):

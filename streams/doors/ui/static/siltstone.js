@@ -62,7 +62,7 @@
   addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.successful) say("");
   });
-  addEventListener("htmx:sendError", () => say("The worker does not answer. What is shown may be out of date."));
+  addEventListener("htmx:sendError", () => say("The worker does not answer. The page may be out of date."));
   addEventListener("htmx:responseError", (event) => {
     const page = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
     say(page.body.textContent.trim() || `The worker answers ${event.detail.xhr.status}.`);
@@ -203,7 +203,7 @@
         if (place.dataset.name in fresh) chart.renew(fresh[place.dataset.name]);
       });
     } catch {
-      say("The worker does not answer. What is shown may be out of date.");
+      say("The worker does not answer. The page may be out of date.");
     }
   };
   addEventListener("htmx:afterSettle", findCharts);

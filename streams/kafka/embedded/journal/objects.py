@@ -195,7 +195,7 @@ class Objects:
                     continue
                 self._apply(start, body)
         if not end and length > HEAD_BYTES + len(MAGIC):
-            raise JournalError(self.path, "it is none", "move it away, or name another folder with --data")
+            raise JournalError(self.path, "it is not a journal", "move it away, or name another folder with --data")
         self.cut = length - end
         if self.cut:
             self.cut_to = _put_aside(self._file, end, self.path)
@@ -267,7 +267,7 @@ def refused(path: Path, exc: OSError) -> JournalError:
     """Return the `JournalError` for an error of the system."""
     reason = exc.strerror or type(exc).__name__
     full = exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return JournalError(path, reason, "make room, and start again" if full else "mend that, and start again")
+    return JournalError(path, reason, "make room, and start again" if full else "correct that, and start again")
 
 
 def _locked(path: Path) -> int:

@@ -37,13 +37,15 @@ def opened(path: Path, now: int | None = None) -> Objects:
     now = now_ms() if now is None else now
     objects = Objects(path)
     if objects.cut:
-        log.warning("%s: its last %d bytes were not whole, and are in %s", path, objects.cut, objects.cut_to.name)
+        log.warning(
+            "%s: its last %d bytes were incomplete, and are now in %s", path, objects.cut, objects.cut_to.name
+        )
     if _is_due(objects, now):
         try:
             objects.rewrite(reduced(objects, now))
             objects.put(KEPT, b"%d" % objects.length)
         except JournalError as exc:  # the new file takes room beside the old one, which is as good
-            log.warning("%s; it stays as long as it is", exc)
+            log.warning("%s; it is not rewritten for now", exc)
     elif objects.find(KEPT) is None:
         objects.put(KEPT, b"%d" % objects.length)
     mend(objects)

@@ -64,7 +64,7 @@ def test_a_damaged_manifest_is_in_the_list(store: Path) -> None:
 
 def test_what_is_whole_is_verified(store: Path) -> None:
     assert answered("verify") == {"store": f"file://{store}", "verified": 3, "damaged": []}
-    assert said("verify").output == "3 of 3 checkpoints are whole, every byte of them.\n"
+    assert said("verify").output == "3 of 3 checkpoints are intact, to the last byte.\n"
     assert answered("verify", "--newest")["verified"] == 2
 
 
@@ -80,14 +80,14 @@ def test_a_flipped_byte_is_named_by_its_file_and_block(store: Path) -> None:
     first, last = result.stdout.splitlines()
     at = newest.files[0].length - block.length
     assert first == (
-        f"partition 0, generation 2: shard/catalog.duckdb at byte {at}: its checksum is another (pack {pack.name})"
+        f"partition 0, generation 2: shard/catalog.duckdb at byte {at}: its checksum differs (pack {pack.name})"
     )
-    assert (result.exit_code, last) == (1, "2 of 3 checkpoints are whole, every byte of them.")
+    assert (result.exit_code, last) == (1, "2 of 3 checkpoints are intact, to the last byte.")
     result = said("verify", "--json")
     (damage,) = orjson.loads(result.stdout)["damaged"]
     assert (result.exit_code, damage["file"], damage["offset"]) == (1, "shard/catalog.duckdb", at)
     pack.unlink()
-    assert "its pack is not there" in said("verify").stdout
+    assert "its pack is missing" in said("verify").stdout
 
 
 def test_a_damaged_manifest_fails_the_verification(store: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_damaged_manifest_fails_the_verification(store: Path) -> None:
     result = said("verify")
     assert (result.exit_code, result.stdout.splitlines()[0]) == (
         1,
-        "partition 0, generation 2: its manifest does not begin as one",
+        "partition 0, generation 2: its manifest has no valid header",
     )
 
 
@@ -119,7 +119,7 @@ def test_a_directory_is_restored_and_says_what_a_worker_needs(store: Path, tmp_p
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("restore", "--data", "{data}"), "there is something in it"),
+        (("restore", "--data", "{data}"), "it is not empty"),
         (("restore", "--data", "new", "--at", "2023-01-01T00:00:00Z"), "the oldest checkpoint at file://"),
         (("list", "--partition", "5"), "there is no checkpoint of partition 5 at"),
         (("list", "--store", "ftp://x"), "--store: "),

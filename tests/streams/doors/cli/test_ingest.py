@@ -26,11 +26,15 @@ LIFECYCLE = LifecycleSettings(fresh_days=7)
 @pytest.mark.parametrize(
     ("done", "lifecycle", "warned"),
     [
-        (Done(Format.OPENAI, 3, newest=START - 8 * DAY_MS), LIFECYCLE, "the newest of 2025-12-24. Its memories fade"),
+        (
+            Done(Format.OPENAI, 3, newest=START - 8 * DAY_MS),
+            LIFECYCLE,
+            "the newest entry is of 2025-12-24. Its memories decay",
+        ),
         (
             Done(Format.OPENAI, 3, newest=START - 9 * DAY_MS),
             LIFECYCLE,
-            "(that of the file, which has no times: touch",
+            "(the file's own date, because it has no times: touch",
         ),
         (Done(Format.OPENAI, 3, newest=START - 6 * DAY_MS), LIFECYCLE, None),
         (Done(Format.OPENAI, 3, newest=START - 8 * DAY_MS), LifecycleSettings(fresh_days=10), None),
@@ -80,7 +84,7 @@ async def test_a_dry_run_shows_what_would_become_of_a_file(tmp_path: Path, comma
     file.write_text(CHAT)
     shown = await run(*command, str(file), "--dry-run")
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    for word in ("a chat of WhatsApp", "Ann 1, Bob 1", "2025-12-31", "2 messages in 1 sessions", "1 left out"):
+    for word in ("a WhatsApp chat", "Ann 1, Bob 1", "2025-12-31", "2 messages in 1 sessions", "1 left out"):
         assert word in shown.stdout + shown.stderr
     told = await run(*command, str(file), "--dry-run", "--user", "ann", "--json")
     plan = orjson.loads(told.stdout)
@@ -95,8 +99,8 @@ async def test_a_dry_run_ends_as_the_run_would(tmp_path: Path) -> None:
     file.write_text('[{"role": "user", "content": "hi"}, {"role": "robot", "content": "x"}] and so on')
     shown = await run("ingest", str(file), "--dry-run", "--format", "openai")
     assert shown.returncode == 1
-    assert "role 'robot' is none of" in shown.stdout + shown.stderr
-    assert "element 3: it is no JSON behind the end" in shown.stdout + shown.stderr
+    assert "role 'robot' is not one of" in shown.stdout + shown.stderr
+    assert "element 3: the text after the end of a value is not JSON" in shown.stdout + shown.stderr
     assert "1 messages in 1 sessions; 2 bad" in shown.stdout + shown.stderr
     file.write_text('{"type": "memory", "text": "x"}\n')
     assert (await run("import", "jsonl", str(file), "--dry-run")).returncode == 1
@@ -105,11 +109,11 @@ async def test_a_dry_run_ends_as_the_run_would(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--user", "u7"], "a chat of Ann, Bob: who of them is u7?"),
-        (["--user", "u7", "--speaker", "Carl"], "none of them is called 'Carl'"),
-        (["--user", "ann", "--timezone", "Oslo"], "'Oslo' is no time zone"),
-        (["--user", "ann", "--timezone", "../x"], "is no time zone"),
-        ([], "name no user: pass --user"),
+        (["--user", "u7"], "a chat between Ann, Bob: which of them is u7?"),
+        (["--user", "u7", "--speaker", "Carl"], "none of them has the name 'Carl'"),
+        (["--user", "ann", "--timezone", "Oslo"], "'Oslo' is not a time zone"),
+        (["--user", "ann", "--timezone", "../x"], "is not a time zone"),
+        ([], "no user is named in a WhatsApp chat: pass --user"),
         (["--format", "word"], "'word' is not one of"),
     ],
 )
@@ -135,6 +139,6 @@ async def test_of_a_file_that_says_nothing_no_broker_is_asked(tmp_path: Path) ->
     file.write_text("no json\n")
     refused = await run("ingest", str(file))
     assert refused.returncode == 1
-    assert refused.stderr.startswith("x.json:1: it is no JSON")
+    assert refused.stderr.startswith("x.json:1: it is not JSON")
     file.write_text("")
     assert (await run("ingest", str(file))).returncode == 0

@@ -27,13 +27,13 @@ WHOLE = "4f1c09ab-e9a9-4cf6-ab16-f761f8c12dcd"
             {"deprecated": 1},
             True,
             None,
-            "1 deprecated memory would have answered better: --include-all in place of --include-cold shows it",
+            "1 deprecated memory would have answered better: --include-all instead of --include-cold shows it",
         ),
         (
             {"cold": 1},
             False,
             "active",
-            "1 cold memory would have answered better: --include-all in place of --state active shows it",
+            "1 cold memory would have answered better: --include-all instead of --state active shows it",
         ),
     ],
 )
@@ -61,7 +61,7 @@ def test_an_id_is_given_whole_or_by_its_beginning(given: str, taken: str) -> Non
 
 @pytest.mark.parametrize("given", ["4f1", "the key", "4f1c09ab*"])
 def test_what_is_no_id_is_wrong_usage(given: str) -> None:
-    with pytest.raises(click.UsageError, match="is no id of a memory"):
+    with pytest.raises(click.UsageError, match="is neither a memory id"):
         MEMORY_ID.convert(given, None, None)
 
 

@@ -108,7 +108,7 @@ async def test_a_body_that_does_not_come_is_408(framing: str) -> None:
         writer.write(f"{HEAD}{framing}\r\n\r\n3\r\n".encode())
         status, headers, body = await answer_of(reader)
         assert (status, headers["connection"]) == (408, "close")
-        assert orjson.loads(body) == {"detail": f"the body has not come within {SHORT:g} seconds"}
+        assert orjson.loads(body) == {"detail": f"the body did not arrive within {SHORT:g} seconds"}
         assert await closed(reader)
     assert given == []
 

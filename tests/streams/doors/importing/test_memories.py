@@ -105,7 +105,7 @@ def test_openmemorys_lines_take_the_user_of_the_command() -> None:
     assert isinstance(aside, Archive)
     assert aside.reason == "paused"
     (problem, _) = problems(found(content, GIVEN))
-    assert "it names no user: pass --user" in problem
+    assert "no user is named: pass --user" in problem
 
 
 def test_openmemorys_archive_is_opened_and_others_are_not() -> None:

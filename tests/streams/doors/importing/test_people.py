@@ -108,9 +108,9 @@ def test_dates_are_read_as_the_phone_writes_them(first: str, second: str, when: 
 
 def test_who_of_them_is_the_user_has_to_be_known() -> None:
     assert said(found(ANDROID, replace(GIVEN, user="u7", speaker="bob")))[1][0] == "user"
-    with pytest.raises(NamesNoSpeaker, match=r"a chat of Ann, Bob: who of them is u7\?: pass --speaker"):
+    with pytest.raises(NamesNoSpeaker, match=r"a chat between Ann, Bob: which of them is u7\?: pass --speaker"):
         found(ANDROID, replace(GIVEN, user="u7"))
-    with pytest.raises(NamesNoSpeaker, match="none of them is called 'Carl'"):
+    with pytest.raises(NamesNoSpeaker, match="none of them has the name 'Carl'"):
         found(ANDROID, replace(GIVEN, speaker="Carl"))
     assert planned(found(ANDROID, replace(GIVEN, user="u7", dry=True))).sessions
 
@@ -120,7 +120,7 @@ def test_who_of_them_is_the_user_has_to_be_known() -> None:
     ["a\nb\nc\nd\n", "name,text\nann,hello\nbob,hi\n", "<!DOCTYPE html>\n<html>\n<body>\n", "A: b\n" * 3003],
 )
 def test_what_is_no_chat_is_told_in_one_line(text: str) -> None:
-    with pytest.raises(NotReadable, match="its first 3 lines are no JSON") as refused:
+    with pytest.raises(NotReadable, match="its first 3 lines are neither JSON") as refused:
         found(text)
     assert "\n" not in str(refused.value)
 
@@ -229,7 +229,7 @@ def test_a_day_of_slack_and_a_damaged_one() -> None:
     read = found(slack_export(lakes__2026_01_01=b"[{", lakes__2026_01_02=day), replace(GIVEN, speaker="U1"))
     assert len(said(read)) == 2
     (problem,) = [one for one in read if isinstance(one, Problem)]
-    assert str(problem.why).startswith("lakes/2026-01-01.json is no JSON")
+    assert str(problem.why).startswith("lakes/2026-01-01.json is not JSON")
 
 
 CLAUDE = {
@@ -270,7 +270,7 @@ def test_an_export_of_claude_is_read() -> None:
         assert {one["session_id"] for one in messages(read)} == {"c-1"}
         assert left_out(read) == 1
         (problem,) = [one for one in read if isinstance(one, Problem)]
-        assert "message 5: sender 'robot' is none of" in str(problem.why)
+        assert "message 5: sender 'robot' is not one of" in str(problem.why)
 
 
 def zipped_claude() -> bytes:

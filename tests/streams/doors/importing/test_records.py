@@ -281,9 +281,9 @@ def test_options_name_what_a_line_does_not() -> None:
     given = replace(FOR_ANN, session="t")
     named = values(found(lines, given))
     assert [(one["user_id"], one["session_id"]) for one in named] == [("ann", "s"), ("bob", "t")]
-    assert [what.partition("name what")[2] for what in problems(found(lines, GIVEN))] == [
-        " no line names with --user",
-        " no line names with --session",
+    assert [what.partition("do not name it,")[2] for what in problems(found(lines, GIVEN))] == [
+        " pass --user",
+        " pass --session",
     ]
 
 
@@ -292,7 +292,7 @@ def test_whose_chats_they_are_has_to_be_said() -> None:
         with pytest.raises(NamesNoUser, match="pass --user"):
             found(content, GIVEN)
     (lacking,) = problems(found([{"memory": "likes tea"}], GIVEN))
-    assert lacking == "element 1: user_id: it names no user: pass --user"
+    assert lacking == "element 1: user_id: no user is named: pass --user"
 
 
 @pytest.mark.parametrize(
@@ -300,28 +300,28 @@ def test_whose_chats_they_are_has_to_be_said() -> None:
     [
         (
             b'not json\n{"user_id": "a", "session_id": "s", "role": "user", "content": "hi"}',
-            ["line 1: it is no JSON: "],
+            ["line 1: it is not JSON: "],
         ),
-        (b'{"session_id": "s", "role": "user", "content": "hi"}\n\n{"role": \n', ["line 3: it is no JSON: "]),
+        (b'{"session_id": "s", "role": "user", "content": "hi"}\n\n{"role": \n', ["line 3: it is not JSON: "]),
         (b'{"session_id": "s", "role": "user", "content": "\xff"}', ["line 1: it is not UTF-8 "]),
         (b'[{"session_id": "s", "role": "user", "content": "\xff"}]', ["element 1: it is not UTF-8: "]),
         (
             [*OPENAI, {"role": "wizard", "content": "x"}],
-            ["the conversation: message 6: role 'wizard' is none of user, "],
+            ["the conversation: message 6: role 'wizard' is not one of user, "],
         ),
         (
             [{"messages": OPENAI}, {"messages": 7}, 8],
             ["element 2: it has no list of messages with a role", "element 3: it is a JSON int"],
         ),
-        ([{"messages": [*OPENAI, 8]}], ["element 1: message 6 is no object"]),
+        ([{"messages": [*OPENAI, 8]}], ["element 1: message 6 is not an object"]),
         ([SHAREGPT, {"id": "y"}], ["element 2: it has no list of conversations"]),
         (
             [chatgpt(), {"mapping": {"a": {"parent": "b"}, "b": {"parent": "a"}}, "current_node": "a"}],
-            ["element 2: its tree is a circle at node 'a': export the chats once more"],
+            ["element 2: its tree has a cycle at node 'a': export the chats again"],
         ),
         (orjson.dumps([chatgpt(), chatgpt()])[:-100], ["element 2: the array is cut off or damaged here: "]),
-        (orjson.dumps({"messages": OPENAI}, option=orjson.OPT_INDENT_2)[:-9], ["line 43: it is no JSON: "]),
-        ([{"memory": "x", "user_id": "u"}, {"text": "y"}], ["element 2: it is no memory: "]),
+        (orjson.dumps({"messages": OPENAI}, option=orjson.OPT_INDENT_2)[:-9], ["line 43: it is not JSON: "]),
+        ([{"memory": "x", "user_id": "u"}, {"text": "y"}], ["element 2: it is not a memory: "]),
         (
             [{"messages": [{"role": "user", "content": "ab" * 20_000}]}],
             ["element 1, message 1: content: Value error, must be at most 32768 bytes"],
@@ -339,8 +339,8 @@ def test_what_is_bad_is_told_with_its_place(content: Any, told: list[str]) -> No
         (b"PK\x03\x04....", "it is a damaged ZIP archive"),
         (b"\x1f\x8b", "it is a damaged file compressed by gzip"),
         (gzip.compress(b'{"role": "user", "content": "hi"}\n')[:-9], "it is a damaged file compressed by gzip"),
-        ([{"colour": "red"}], "element 1 has the fields colour, as none of the formats does that are read"),
-        (b'{"colour": "red"}\n', "line 1 has the fields colour, as none of the formats"),
+        ([{"colour": "red"}], "element 1 has the fields colour, which no supported format has"),
+        (b'{"colour": "red"}\n', "line 1 has the fields colour, which no supported format has"),
         (b"[7]", "element 1 has a JSON int"),
     ],
 )
@@ -377,7 +377,7 @@ def test_a_format_can_be_forced() -> None:
     """By lines then, where it is our own: each of them is told what it lacks."""
     forced = replace(FOR_ANN, format=Format.SILTSTONE)
     assert problems(found(b'{"role":\n{"role": "user", "content": "hi", "session_id": "s"}', forced)) == [
-        "line 1: it is no JSON: unexpected end of data (character 9)"
+        "line 1: it is not JSON: unexpected end of data (character 9)"
     ]
     assert len(
         said(found([{"role": "user", "content": "hi", "user_id": "u"}], replace(FOR_ANN, format=Format.OPENAI)))
@@ -415,7 +415,7 @@ def test_behind_the_end_of_an_array_there_may_be_another_value() -> None:
         assert values(found(joined)) == values(both)
     read = found(one + b"\nand so on")
     assert said(read) == said(found([SHAREGPT]))
-    assert problems(read) == ["element 2: it is no JSON behind the end of what stands before it: Expecting value"]
+    assert problems(read) == ["element 2: the text after the end of a value is not JSON: Expecting value"]
 
 
 def test_pretty_printed_objects_stand_one_behind_the_other() -> None:
@@ -429,7 +429,7 @@ def test_the_first_value_that_is_recognised_decides(shell: Any) -> None:
     read = found([shell, chatgpt()])
     assert taken_for(read) == [Format.CHATGPT]
     assert said(read) == said(found([chatgpt()]))
-    assert problems(read) == (["element 1: it has nothing that chatgpt has"] if shell else [])
+    assert problems(read) == (["element 1: it is not in the format chatgpt"] if shell else [])
 
 
 def test_a_chatgpt_tree_of_odd_shape_is_read() -> None:

@@ -40,15 +40,15 @@ def test_each_memory_is_a_line_and_nothing_in_it_passes_for_another() -> None:
 
 def test_better_ones_in_other_states_are_said() -> None:
     told = rendering.hits({"results": [], "better_elsewhere": {"cold": 2, "deprecated": 1}})
-    assert told.startswith("No memory answers this. More relevant are 2 cold and 1 deprecated ones: ask with")
+    assert told.startswith("No memory answers this. 2 cold and 1 deprecated ones are more relevant: search with")
 
 
 def test_a_page_says_how_one_reads_on() -> None:
     one = hit("a", score=81.5, pinned=True)
     shown = rendering.page({"memories": [one], "total": 2, "next": ID})
-    assert shown.startswith(f"1 of 2 memories, oldest first. Read on with after={ID}.")
+    assert shown.startswith(f"1 of 2 memories, oldest first. Get the next page with after={ID}.")
     assert inside(shown) == [f"- [{ID}] active, score 81.5, pinned, 2026-01-02: a"]
-    assert rendering.page({"memories": [], "total": 0, "next": None}).startswith("There is no such memory")
+    assert rendering.page({"memories": [], "total": 0, "next": None}).startswith("There are no such memories")
 
 
 def test_what_a_history_quotes_is_in_its_line() -> None:
@@ -62,4 +62,4 @@ def test_a_write_that_cannot_be_read_yet_is_not_to_be_written_again() -> None:
 
 
 def test_of_an_unknown_session_there_is_no_context() -> None:
-    assert rendering.context({"prompt": ""}).startswith("Nothing is known yet")
+    assert rendering.context({"prompt": ""}).startswith("Nothing is known about this session yet")

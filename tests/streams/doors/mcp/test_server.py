@@ -74,7 +74,7 @@ async def test_a_token_that_reads_is_shown_what_reads_and_refused_what_writes(se
     api, secret = guarded(settings, "ann", Scope.READ)
     async with asking(api, secret, mode) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == READING
-        refusal = "this takes a token with the scope write"
+        refusal = "this requires a token with the scope write"
         assert await refused(client, "remember", text="I live in Oslo") == refusal
         assert await refused(client, "forget_memory", memory_id=NO_ID) == refusal
 
@@ -116,7 +116,7 @@ async def test_another_users_memories_are_none(settings: Settings, users: str) -
         ("search_memory", {"query": ""}, "query: string should have at least 1 character"),
         ("search_memory", {"query": "a", "top_k": "many"}, "top_k: should be a valid integer"),
         ("search_memory", {"query": "a", "top_k": 0}, "top_k: should be greater than or equal to 1"),
-        ("search_memory", {"query": "a", "user_id": ["ann"]}, "user_id: is no text"),
+        ("search_memory", {"query": "a", "user_id": ["ann"]}, "user_id: must be text"),
         ("search_memory", {"query": "a", "user_id": "a" * 257}, "user_id: string should have at most 256 characters"),
         ("get_memory", {"memory_id": "../stats"}, "memory_id: must be a UUID"),
         ("daily_summary", {"date": "yesterday"}, "date: should be a valid date"),

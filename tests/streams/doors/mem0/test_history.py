@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from streams.doors.mem0.reading import paged, past
-from tables.memories.catalog.catalog import Done
+from tables.memories.catalog.changes import Done
 from tests.support.making import START, memory_of
 
 NOW = replace(memory_of(80), text="lives in Rome")

@@ -86,7 +86,7 @@ async def test_a_wrong_token_is_refused_and_nothing_is_kept(outside: httpx.Async
     for wrong in ("slt_0011223344556677_no", "", "a b", "x" * 9000, "é", 'slt_1"; Path=/'):
         answer = await log_in(outside, wrong)
         assert (answer.status_code, "set-cookie" in answer.headers) == (401, False)
-        assert "no token that is known here" in answer.text
+        assert "token is not known" in answer.text
 
 
 async def test_a_token_that_no_browser_would_keep_is_told_of(
@@ -103,7 +103,7 @@ async def test_a_token_that_no_browser_would_keep_is_told_of(
     async with browser(here.worker, doorkeeper.admission) as http:
         answer = await log_in(http, long)
     assert (answer.status_code, "set-cookie" in answer.headers) == (422, False)
-    assert "longer than browsers keep" in answer.text
+    assert "too long for a cookie" in answer.text
 
 
 async def test_a_cookie_that_cannot_be_read_is_replaced(anybody: httpx.AsyncClient) -> None:
@@ -211,7 +211,7 @@ async def test_a_bound_token_has_its_own_memory_and_no_other_screen(
     start = await outside.get("/ui/start")
     assert start.headers["location"] == "/ui/me?user_id=ann"
     mine = await outside.get("/ui/me")  # the guard writes in whose it is
-    assert "What is remembered of ann" in mine.text
+    assert "Memories about ann" in mine.text
     assert re.findall(r'<a href="(/ui/[a-z-]+)"', mine.text) == ["/ui/me"] * 2
     others = ["/ui/overview", "/ui/flow", "/ui/sessions", "/ui/memories?user_id=ann", "/ui/search", "/ui/lifecycle"]
     for path in [*others, "/ui/dead-letters", "/ui/worker", "/ui/worker/flow", "/ui/worker/people"]:
@@ -291,7 +291,7 @@ async def test_without_tokens_the_session_is_random_and_the_login_says_that_none
     assert "HttpOnly; SameSite=Strict" in answer.headers["set-cookie"]
     assert len(anybody.cookies[COOKIE]) > 40
     assert "set-cookie" not in (await anybody.get("/ui/sessions")).headers
-    assert "No tokens are asked for" in (await anybody.get("/ui/login")).text
+    assert "No token is required here" in (await anybody.get("/ui/login")).text
     assert (await log_in(anybody, "whatever")).headers["location"] == "/ui"
     assert BASE in str(answer.url)
 

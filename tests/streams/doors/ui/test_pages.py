@@ -93,7 +93,7 @@ async def test_what_was_said_is_text_wherever_it_stands(here: Talk, http: httpx.
 async def test_a_message_is_followed_to_its_memory(here: Talk, http: httpx.AsyncClient) -> None:
     """Nothing is noted before somebody looks; then each step is, and an id finds those that it went through."""
     await here.say(line(0, "u", "user", 0, content="not seen"))
-    assert "Nothing has happened since" in (await http.get("/ui/flow")).text
+    assert "No steps since you opened this page" in (await http.get("/ui/flow")).text
     await here.say(
         line(1, "u", "user", 1, content="Please remember that my locker opens with 90210.", session_id="s"),
         line(2, "u", "assistant", 2, content="I will.", session_id="s"),
@@ -162,7 +162,7 @@ async def test_a_memory_is_pinned_corrected_replaced_archived_restored_and_forgo
     async def page() -> str:
         return (await http.get(address, params={"user_id": "u"})).text
 
-    assert "loses half in" in await page()
+    assert "then halves every" in await page()
     pinned = await done(here, http, f"{address}/pin?user_id=u")
     assert (pinned.status_code, pinned.headers["location"].startswith(f"{address}?user_id=u&said=")) == (303, True)
     assert "Pinned memories do not decay" in await page()
@@ -234,7 +234,7 @@ async def test_the_lifecycle_counts_states_and_tries_a_cleanup_dry(here: Talk, h
     page = (await http.get("/ui/lifecycle", params={"days": 7})).text
     assert "1 memories as of" in page or "1 memory" in page
     assert "active 1 · 100.0 %" in page
-    assert "It is time for none" in page
+    assert "No candidates" in page
 
 
 async def test_the_owner_takes_everything_along_and_has_it_forgotten(here: Talk, http: httpx.AsyncClient) -> None:

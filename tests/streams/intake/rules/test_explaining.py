@@ -47,7 +47,7 @@ def told(explanation: Explanation) -> tuple[str, str, str]:
 def test_what_is_dropped_unasked_says_what_would_have_had_it_rated() -> None:
     assert told(decided(explainer(), exchange("hm"))) == (
         "dropped",
-        "Dropped: fullness 0.30 + emotion 0 + content 0 = 0.30 ≤ 0.50, and the judge adds 0.10 at the most.",
+        "Dropped: fullness 0.30 + emotion 0 + content 0 = 0.30 ≤ 0.50, and the judge adds at most 0.10.",
         "A strong emotion, or content, would let the judge decide; both would keep it.",
     )
 
@@ -106,7 +106,7 @@ def test_a_remember_phrase_explains_itself(policy: str) -> None:
     ],
 )
 def test_policy_llm_goes_by_the_value_alone(value: int, status: str, change: str) -> None:
-    why = f"{status.capitalize()}: m gave it {value} of 10, and policy llm keeps from 7 on."
+    why = f"{status.capitalize()}: m gave it {value} of 10, and policy llm keeps values from 7 on."
     assert told(decided(explainer("llm"), exchange("hm"), value)) == (status, why, change)
 
 
@@ -132,7 +132,7 @@ def test_policy_all_keeps_by_itself() -> None:
         (
             "llm",
             "dropped",
-            "Dropped: {unknown}, and policy llm keeps from 7 on.",
+            "Dropped: {unknown}, and policy llm keeps values from 7 on.",
             "A value of 7 or more would keep it.",
         ),
         (
@@ -145,7 +145,7 @@ def test_policy_all_keeps_by_itself() -> None:
 )
 def test_a_value_that_is_missing_is_said_to_be(policy: str, status: str, why: str, change: str) -> None:
     """What was decided on without its value counts as 0, and the explanation does not hide it."""
-    unknown = "no value from m is known (it did not answer, or was not the judge yet), which counts as 0"
+    unknown = "there is no value from m (it did not answer, or was not the judge yet), which counts as 0"
     assert told(decided(explainer(policy), exchange("I like tea"))) == (status, why.format(unknown=unknown), change)
 
 
@@ -188,7 +188,7 @@ def test_without_a_model_what_was_asked_about_waits_for_one() -> None:
     """The settings lost their key after the exchange was asked about."""
     session = Session("u", "s", next=1, asked=(0,))
     (explained,) = explainer(estimator=always(9)).explain(session, [exchange("I like tea")], NOTHING)
-    assert (explained.status, "none is in the settings any more" in explained.why) == (Status.ASKED, True)
+    assert (explained.status, "the settings no longer name one" in explained.why) == (Status.ASKED, True)
 
 
 def test_only_system_and_tool_messages_are_unspoken() -> None:
@@ -196,7 +196,7 @@ def test_only_system_and_tool_messages_are_unspoken() -> None:
     assert told(explained) == (
         "unspoken",
         "Only system and tool messages: they are never promoted by themselves.",
-        "What a user or an assistant says is scored.",
+        "Messages of users and assistants are scored.",
     )
     assert (explained.parts, explained.importance, explained.memory_id) == (None, None, None)
 
@@ -247,7 +247,7 @@ def test_a_waiting_exchange_says_until_when_and_what_then() -> None:
     assert first.why == (
         "It is scored when 7 more exchanges have closed, the session ends (30 min of silence end it), or it expires. "
         "As things stand it would be dropped: "
-        "fullness 0.30 + emotion 0 + content 0 = 0.30 ≤ 0.50, and the judge adds 0.10 at the most."
+        "fullness 0.30 + emotion 0 + content 0 = 0.30 ≤ 0.50, and the judge adds at most 0.10."
     )
     assert (first.outlook, first.importance) == (Status.DROPPED, 0)
 

@@ -7,7 +7,7 @@ import pytest
 from schemas.errors import BrokerRefused
 from streams.kafka.access.refusal_watch import RefusalWatch
 
-WRONG = BrokerRefused("kafka:9093", "the password of user ann is refused", "correct kafka.sasl_password")
+WRONG = BrokerRefused("kafka:9093", "the password of user ann is wrong", "correct kafka.sasl_password")
 
 
 class Asked:
@@ -31,7 +31,7 @@ async def test_it_is_told_at_its_beginning_once_a_minute_and_at_its_end(caplog: 
     assert refused.reason == str(WRONG)
     await refused.tick(reached=True)
     await refused.tick(reached=True)
-    assert (refused.reason, caplog.messages) == ("", [*[str(WRONG)] * 3, "Kafka lets us in again"])
+    assert (refused.reason, caplog.messages) == ("", [*[str(WRONG)] * 3, "Kafka grants access again"])
     assert asked.times == 26
 
 

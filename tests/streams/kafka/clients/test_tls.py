@@ -37,7 +37,7 @@ def test_a_file_of_something_else_is_named_with_its_setting(name: str, issued: I
     wrong.write_text("nothing of the kind\n")
     files = {"ssl_certfile": issued.certificate, "ssl_keyfile": issued.key, name: wrong}
     what = "private key" if name == "ssl_keyfile" else "certificate"
-    assert refused(**files) == f"kafka.{name}: {wrong} holds no {what} in PEM"
+    assert refused(**files) == f"kafka.{name}: {wrong} contains no {what} in PEM format"
 
 
 def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_passphrase(issued: Issued) -> None:
@@ -65,7 +65,7 @@ def test_a_key_of_another_certificate_is_told(issued: Issued, tmp_path: Path) ->
 def test_a_certificate_needs_its_key_and_a_key_its_certificate(issued: Issued) -> None:
     assert refused(ssl_keyfile=issued.key) == f"kafka.ssl_certfile: is not set, but kafka.ssl_keyfile is {issued.key}"
     problem = refused(ssl_certfile=issued.certificate)
-    assert problem == f"kafka.ssl_keyfile: is not set, and {issued.certificate} holds no private key in PEM"
+    assert problem == f"kafka.ssl_keyfile: is not set, and {issued.certificate} contains no private key in PEM format"
 
 
 def test_a_file_may_hold_both(issued: Issued) -> None:

@@ -117,7 +117,7 @@ async def test_a_mark_that_is_not_taken_is_written_until_it_is(
     async with running(settings) as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys(KEYS, "old")
-    assert "a changelog takes nothing: NotEnoughReplicasError" in caplog.text
+    assert "a changelog accepts no records: NotEnoughReplicasError" in caplog.text
 
 
 async def test_a_changelog_comes_back_a_fetched_batch_at_a_time(settings: Settings, applied: list[int]) -> None:
@@ -319,7 +319,7 @@ async def test_a_changelog_that_is_shorter_than_what_was_read_of_it_is_another_o
         positions.recovered(0, 99)
         await rejoined(worker)
         assert (worker.recovered, applied) == ({"a": "old"}, [1])
-        assert "it ends before what was read of it" in caplog.text
+        assert "it ends before the last offset that was read" in caplog.text
 
 
 async def test_a_row_of_a_changelog_that_cannot_be_read_stops_the_worker(settings: Settings) -> None:

@@ -47,8 +47,8 @@ def test_partitions_that_were_added_by_accident_are_not_made_the_rule(setting: i
     kafka = KAFKA.model_copy(update={"partitions": setting})
     told = disagreement(kafka, {CONVERSATIONS: 8, LONG_TERM: 12, SESSIONS: 8}, stored(8))
     assert told is not None
-    assert "8 is the right number, by it users lie in the shards of the data directory" in told
-    assert f"partitions cannot be taken from {LONG_TERM}" in told
+    assert "8 is the right number, because the shards of the data directory were made with it" in told
+    assert f"partitions cannot be removed from {LONG_TERM}" in told
     assert ("set kafka.partitions to 8" in told) == (setting == 12)
 
 
@@ -57,7 +57,9 @@ def test_users_that_lie_in_other_shards_are_told_though_all_topics_agree(counts:
     """The log is another one, or gone, and the setting was changed since users were stored."""
     told = disagreement(KAFKA, counts, stored(6))
     assert told is not None
-    assert told.startswith("kafka.partitions is 8, and users lie in other shards: 6 is the right number, ")
+    assert told.startswith(
+        "kafka.partitions is 8, and the shards were made with another number: 6 is the right number, "
+    )
     assert "; set kafka.partitions to 6" in told
 
 
@@ -74,4 +76,4 @@ def test_the_number_that_it_names_is_the_one_with_which_all_agree() -> None:
 def test_where_nothing_is_stored_the_setting_is_right() -> None:
     told = disagreement(KAFKA, {CONVERSATIONS: 3}, ())
     assert told is not None
-    assert "8 is the right number, nothing is stored yet" in told
+    assert "8 is the right number, because nothing is stored yet" in told

@@ -72,7 +72,7 @@ async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixtur
         np.testing.assert_array_equal(await embedding.embed(TEXTS, patient=True), before)
         assert process_of(embedding).pid not in (None, first)
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert warnings == ["the embedding model's process was ended from outside; it is started again"]
+    assert warnings == ["the embedding model's process has died; it is started again"]
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def _die(_: EmbeddingSettings) -> None:
 async def test_a_process_that_dies_while_it_loads_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.models.embedding.process._load", _die)
     async with started(EmbeddingSettings()) as embedding:
-        with pytest.raises(SiltstoneError, match="was ended while it was loaded, mostly for want of memory"):
+        with pytest.raises(SiltstoneError, match="died while it loaded the model, usually for lack of memory"):
             await embedding.model()
         assert not embedding.ready
 
@@ -220,9 +220,9 @@ async def test_a_folder_that_is_not_there_is_one_clear_line(folder: str) -> None
     [
         (
             "no-such-model",
-            "embedding.model no-such-model (OSError): correct it, let this machine reach the model hub",
+            "embedding.model no-such-model (OSError): correct it, give this machine access to the model hub",
         ),
-        ("", "embedding.model paraphrase-multilingual-MiniLM-L12-v2 (OSError): correct it, let this machine reach"),
+        ("", "embedding.model paraphrase-multilingual-MiniLM-L12-v2 (OSError): correct it, give this"),
         (".", "embedding.model . ("),
     ],
 )

@@ -243,7 +243,7 @@ async def test_a_service_that_has_gone_is_waited_for(server: OpenAIServer) -> No
         await server.__aexit__()
         kept = asyncio.create_task(embedding.embed([SAID], patient=True))
         await until(lambda: embedding._outage.reason)
-        assert "APIConnectionError): start it, or correct its URL" in embedding._outage.reason
+        assert "APIConnectionError): start the service, or correct its URL" in embedding._outage.reason
         assert not kept.done()
 
 
@@ -321,7 +321,7 @@ async def test_an_outage_is_one_warning_and_its_end_a_line(
     said = [record.getMessage() for record in caplog.records if record.name == "streams.models.embedding.embedding"]
     assert said[0] == (
         f"nothing is embedded for now: embedder-1 at {server.origin} does not embed (InternalServerError, 503): "
-        "look at the service. It is tried again; what is to be kept waits"
+        "check the service. The worker tries again; new memories wait"
     )
     assert said[1:] == ["embedding goes on after 0 s"] or said[1:] == ["embedding goes on after 1 s"]
 
@@ -367,7 +367,7 @@ async def test_a_text_that_is_refused_whatever_its_length_has_no_vector(
     np.testing.assert_allclose(vectors[[0, 2]], [vector("a"), vector("b")], atol=1e-5)
     assert not vectors[1].any()
     assert warnings(caplog) == [
-        f"embedder-1 at {server.origin} refuses a text of 100 characters and its beginning: no vector"
+        f"embedder-1 at {server.origin} refuses a text of 100 characters, also shortened: it gets no vector"
     ]
 
 
@@ -411,7 +411,7 @@ async def test_at_the_start_the_dimension_is_learnt(server: OpenAIServer) -> Non
     ("answer", "requests", "what"),
     [
         (Answer(status=401), 1, "(AuthenticationError, 401): correct the key"),
-        (Answer(status=403), 1, "(PermissionDeniedError, 403): let the key use this model"),
+        (Answer(status=403), 1, "(PermissionDeniedError, 403): give the key access to this model"),
         (Answer(status=404), 1, "(NotFoundError, 404): correct the URL or embedding.model"),
         (
             Answer(status=400),
@@ -420,15 +420,15 @@ async def test_at_the_start_the_dimension_is_learnt(server: OpenAIServer) -> Non
         ),
         (Answer(status=422), 1, "(UnprocessableEntityError, 422): lower embedding.batch_size"),
         (Answer(status=429), ATTEMPTS, "(RateLimitError, 429): raise the service's limit"),
-        (Answer(status=500), ATTEMPTS, "(InternalServerError, 500): look at the service"),
-        (Answer(fault="broken"), ATTEMPTS, "(APIConnectionError): start it, or correct its URL"),
+        (Answer(status=500), ATTEMPTS, "(InternalServerError, 500): check the service"),
+        (Answer(fault="broken"), ATTEMPTS, "(APIConnectionError): start the service, or correct its URL"),
         pytest.param(
             Answer(fault="endless"),
             ATTEMPTS,
-            "(TimeoutError): look at the service, or raise embedding.timeout_seconds",
+            "(TimeoutError): check the service, or raise embedding.timeout_seconds",
             marks=pytest.mark.slow,
         ),
-        (HTML, ATTEMPTS, "its answer is no list of embeddings; look at the service and at embedding.model"),
+        (HTML, ATTEMPTS, "its answer is not a list of embeddings; check the service and embedding.model"),
     ],
 )
 async def test_a_service_that_does_not_embed_at_the_start_is_one_clear_line(

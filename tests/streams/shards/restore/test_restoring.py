@@ -197,7 +197,7 @@ async def test_whoever_accepts_the_loss_goes_on_from_the_nearest_state(
     async with at_work(Worker(tmp_path / "disk", store, log, accept_loss=True)) as worker:
         assert worker.restores() == {"checkpoint": 1}
         assert await worker.users() == sorted(f"u{n}" for n in range(10) if n not in (7, 8))
-    assert "what offsets 7 to 8 of the log had is lost" in caplog.text
+    assert "the records at offsets 7 to 8 of the log are lost" in caplog.text
 
 
 async def test_without_any_checkpoint_there_is_nothing_to_wait_for(
@@ -209,7 +209,7 @@ async def test_without_any_checkpoint_there_is_nothing_to_wait_for(
     log.start = 8
     async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
         assert (worker.read_again, worker.restores()) == (1, {"disk": 1})
-    assert "what offsets 5 to 7 of the log had is lost" in caplog.text
+    assert "the records at offsets 5 to 7 of the log are lost" in caplog.text
 
 
 @pytest.mark.slow

@@ -164,7 +164,9 @@ def test_a_file_that_is_gone_is_told_before_anything_is_written(tmp_path: Path) 
     tell(shard, said(0))
     shard.close()
     (tmp_path / "vectors-1.f32").unlink()
-    with pytest.raises(ShardError, match=r"vectors-1\.f32 is gone.*from a backup.*siltstone replay"):
+    with pytest.raises(
+        ShardError, match=r"vectors-1\.f32, the file of its vectors, is missing.*from a backup.*siltstone replay"
+    ):
         opened(tmp_path)
     assert names(tmp_path) == []
 
