@@ -6,7 +6,7 @@
     null                                           no text: beside tool calls, for instance
 
 An assistant's thoughts before its answer, citation marks, and lone surrogates are left out. Pictures, sounds, files
-and tool calls have no text. Content without any text is no message.
+and tool calls have no text. A message without any text is skipped.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def words_of(content: object, role: str) -> str:
 
 
 def _text_of(part: object) -> str | None:
-    """Return the text of a part: empty if it has no words, None if it is not a part."""
+    """Return the text of a part: empty if it has no words, None if `part` does not have the form of a part."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -92,7 +92,10 @@ def said(text: str, role: str) -> str:
 
 
 def _name_of(mark: re.Match[str]) -> str:
-    """Return an entity's name, which is part of the sentence: `["city", "Paris", …]`. Other marks are dropped."""
+    """Return the name in the mark of an entity, such as `["city", "Paris", …]`; for any other mark, an empty text.
+
+    The name of an entity is a part of the sentence.
+    """
     if mark[1] != "entity":
         return ""
     try:
@@ -103,7 +106,7 @@ def _name_of(mark: re.Match[str]) -> str:
 
 
 def _after_thoughts(text: str) -> str:
-    """Return the answer, without blocks of thoughts before it. If a block does not end, there is no answer."""
+    """Return the answer, without the blocks of thoughts before it; an empty text if such a block does not end."""
     begun = text.lstrip()
     while begun.startswith("<"):
         if begun.startswith((_CHANNEL, "<|start|>")):
@@ -118,7 +121,7 @@ def _after_thoughts(text: str) -> str:
 
 
 def _final_channel(text: str) -> str:
-    """Return the final channel of a harmony response; without channels, what follows its head."""
+    """Return the text of a harmony response's final channel. Without channels, return the text after its head."""
     _, found, answer = text.rpartition(_FINAL)
     if not found and _CHANNEL not in text:
         _, found, answer = text.partition(_MESSAGE)

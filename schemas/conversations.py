@@ -108,12 +108,12 @@ class ChatMessage(BaseModel):
 
     @property
     def says_nothing(self) -> bool:
-        """True if it has no words: then it is not a message, and is not kept."""
+        """True if the message has no words. Such a message is skipped."""
         return not self.content.strip()
 
     @property
     def all_metadata(self) -> dict[str, Any]:
-        """`metadata` and the fields that the schema does not know."""
+        """`metadata`, together with the fields that the schema does not know."""
         return {**(self.model_extra or {}), **(self.metadata or {})}
 
 
@@ -143,7 +143,7 @@ class Silence(BaseModel):
     timestamp: Timestamp
 
 
-#: The roles whose messages are a conversation.
+#: The roles that talk to each other. System and tool messages are not part of the conversation itself.
 SPEAKERS = (Role.USER, Role.ASSISTANT)
 
 ConversationRecord = ChatMessage | SessionEnded | Silence
@@ -152,8 +152,8 @@ ConversationRecord = ChatMessage | SessionEnded | Silence
 def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
     """Return the model of a record.
 
-    `session_end` always ends a session. Only the worker writes `silence`, without role and content: a message may
-    have a field `type` with that value, which is kept with its metadata.
+    A record of type `session_end` always ends a session. A record of type `silence` is written by the worker, and has
+    no role and content. A record with both is a chat message that has a field `type` of its own.
     """
     match fields.get("type"):
         case "session_end":

@@ -79,7 +79,7 @@ class BadRecord(SiltstoneError):
 
 
 class NothingSaid(BadRecord):
-    """A message has no words. This is no mistake of its producer: the message is skipped, and counted."""
+    """A message has no words. This is not an error of its producer, so the message is only skipped and counted."""
 
     def __init__(self) -> None:
         super().__init__("nothing_said", NOTHING_SAID)
@@ -98,7 +98,7 @@ class ScopeMissing(AccessDenied):
 
 
 class OtherUser(AccessDenied):
-    """The token does not cover the user's memories. It is answered like a missing memory, and names no user."""
+    """The token does not cover the user's memories. The API answers as for a missing memory, and names no user."""
 
 
 class BrokerUnavailable(SiltstoneError):
@@ -122,9 +122,9 @@ class BrokerRefused(BrokerUnavailable):
 
 
 class NotAllowed(SiltstoneError):
-    """The Kafka user of the settings lacks `rights`. Grant them with `command`; `siltstone doctor` has one for each.
+    """The Kafka user of the settings lacks `rights`. `command` grants the first; `siltstone doctor` has all commands.
 
-    A worker that lacks only rights on its consumer group waits for them (`waits`); any other missing right ends it.
+    If `waits`, only rights on the consumer group are missing, and a worker waits for them. Otherwise it ends.
     """
 
     def __init__(self, user: str, rights: Sequence[object], command: str, *, waits: bool = False) -> None:
@@ -136,7 +136,7 @@ class NotAllowed(SiltstoneError):
 class BrokerEmptied(SiltstoneError):
     """The broker came back without `topics`. A worker restarts by itself, and recreates them.
 
-    Their records that were in no shard are lost, unless their producers send them again.
+    Records that were not in a shard yet are lost, unless their producers send them again.
     """
 
     def __init__(self, topics: list[str]) -> None:
@@ -145,7 +145,7 @@ class BrokerEmptied(SiltstoneError):
 
 
 class TopicsRemade(BrokerEmptied):
-    """`topics` were deleted and recreated: their names now stand for another log. A worker starts over with them.
+    """`topics` were deleted and recreated, so they are new logs. A worker reads them from the beginning.
 
     Records of the former topics that had not been read are lost, unless their producers send them again.
     """
@@ -166,9 +166,10 @@ class TopicsUnfit(SiltstoneError):
 
 
 class PartitionsChanged(SiltstoneError):
-    """A topic was given partitions while a worker was running: producers now send users to other ones than before.
+    """The number of a topic's partitions changed while a worker was running.
 
-    The worker stops; at the next start it says which number is right, and how to restore it.
+    Producers now send a user's records to another partition than before. The worker stops. At the next start it says
+    which number of partitions is right, and how to restore it.
     """
 
     def __init__(self, topic: str, partitions: int, before: int) -> None:
@@ -201,7 +202,7 @@ class WindowsLocked(DataDirError):
 class JournalError(SiltstoneError):
     """The journal of `siltstone dev` cannot be read or written. Do what the text says, and start again.
 
-    It has all acknowledged records: only a frame that was written in part is cut off.
+    The journal has all acknowledged records. Only a record that was not written completely is cut off.
     """
 
     def __init__(self, path: Path, reason: str, todo: str = "correct that, and start again") -> None:
@@ -234,7 +235,7 @@ class Unusable(NamedTuple):
 
 
 class SummaryFilesError(SiltstoneError):
-    """Files of daily summaries cannot be read or removed. `unusable` says which and why; grant the rights to them."""
+    """Files of daily summaries cannot be read or removed. Grant the rights to the paths in `unusable`."""
 
     def __init__(self, what: str, unusable: Sequence[Unusable]) -> None:
         self.unusable = tuple(unusable)
@@ -242,7 +243,10 @@ class SummaryFilesError(SiltstoneError):
 
 
 class SummaryNotWritten(SummaryFilesError):
-    """A summary could be written to none of its places. Give the rights, make room, or name another place."""
+    """A summary could be written to neither of the two places for it.
+
+    Grant the rights, free disk space, or set another second place (`agents.summary.fallback_dir`).
+    """
 
     def __init__(self, unusable: Sequence[Unusable]) -> None:
         super().__init__(
@@ -253,7 +257,7 @@ class SummaryNotWritten(SummaryFilesError):
 
 
 class ShardError(SiltstoneError):
-    """A shard cannot be opened or used. `partition` says which."""
+    """A shard cannot be opened or used. `partition` is its partition."""
 
     def __init__(self, partition: int, message: str) -> None:
         self.partition = partition
@@ -265,13 +269,13 @@ class ShardLocked(ShardError):
 
 
 class ShardNotHere(ShardError):
-    """This worker does not own the shard's partition (any more). Ask again: its new owner is taking over."""
+    """This worker does not own the shard's partition (any more). Ask again, because its new owner is taking over."""
 
 
 class ShardComingBack(ShardError):
-    """The partition's data is not restored yet. Ask again after `retry_after` seconds; `/readyz` says how far it is.
+    """The partition's data is not restored yet. Ask again after `retry_after` seconds; `/readyz` has the progress.
 
-    `partial=allow` asks for the part that is restored already.
+    A request with `partial=allow` gets an answer from the part that is restored already.
     """
 
     def __init__(self, partition: int, message: str, retry_after: float) -> None:
@@ -282,12 +286,12 @@ class ShardComingBack(ShardError):
 class EmbeddingMismatch(ShardError):
     """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`.
 
-    Without a worker, and without options, that command changes them to the model of the settings.
+    If no worker is running, that command without options changes the vectors to the model of the settings.
     """
 
 
 class NotReady(SiltstoneError):
-    """The worker is starting, or its partitions are moving. Ask again; `/readyz` says what it waits for."""
+    """The worker is starting, or its partitions are moving. Ask again; `/readyz` has the reason."""
 
 
 class ProviderUnavailable(NotReady):
@@ -303,7 +307,7 @@ class MemoryNotFound(SiltstoneError):
 
 
 class MemoryElsewhere(MemoryNotFound):
-    """A request names an id without its user, and this worker has no such memory. The other workers are asked."""
+    """A request names a memory without its user, and this worker does not have it. The other workers are asked."""
 
 
 class ReembeddingRefused(SiltstoneError):
@@ -311,13 +315,13 @@ class ReembeddingRefused(SiltstoneError):
 
 
 class CheckpointError(SiltstoneError):
-    """A checkpoint cannot be taken, read or used. A worker goes on with its disk and the log."""
+    """A checkpoint cannot be taken, read or used. A worker continues without it, from its disk and the log."""
 
 
 class StoreUnavailable(CheckpointError):
-    """The store of checkpoints does not answer. What could not be saved is saved with the next checkpoint.
+    """The store of checkpoints does not answer. The next checkpoint will include the changes of the failed one.
 
-    `url` is `checkpoints.url` without its secrets; the text may be in answers, and names no path.
+    `url` is `checkpoints.url` without its secrets. API answers may contain the text, so it has no path of a folder.
     """
 
     def __init__(self, url: str, reason: str, todo: str = "check the store, or correct checkpoints.url") -> None:
@@ -326,7 +330,7 @@ class StoreUnavailable(CheckpointError):
 
 
 class StoreRefused(StoreUnavailable):
-    """The store denies access. Set its credentials in the environment, or grant them the rights."""
+    """The store denies access. Set credentials in the environment, or grant them the rights."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
@@ -335,21 +339,21 @@ class StoreRefused(StoreUnavailable):
 
 
 class StoreFull(StoreUnavailable):
-    """The store is full. Make room, or raise its quota."""
+    """The store is full. Free space in it, or raise its quota."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url, reason, "free space in it, raise its quota, or lower checkpoints.keep")
 
 
 class StoreMissing(StoreUnavailable):
-    """There is no such bucket. Make it, or correct `checkpoints.url`."""
+    """The bucket, container or folder does not exist. Create it, or correct `checkpoints.url`."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url, reason, "create it, or correct checkpoints.url")
 
 
 class Fenced(CheckpointError):
-    """A newer owner of the partition has taken a checkpoint: this worker takes none, and stops serving it."""
+    """A newer owner of the partition has taken a checkpoint. So this worker takes none, and stops serving it."""
 
     def __init__(self, partition: int, epoch: int, newer: int) -> None:
         self.partition, self.epoch, self.newer = partition, epoch, newer
@@ -360,9 +364,9 @@ class Fenced(CheckpointError):
 
 
 class DamagedCheckpoint(CheckpointError):
-    """Bytes of a checkpoint are missing or have changed. Take the generation before it.
+    """Bytes of a checkpoint are missing or have changed. Use the previous generation.
 
-    `pack` is the damaged object, None if that is the manifest.
+    `pack` is the name of the damaged object; None if the manifest is damaged.
     """
 
     def __init__(self, partition: int, generation: int, what: str, pack: str | None = None) -> None:
@@ -373,7 +377,7 @@ class DamagedCheckpoint(CheckpointError):
 
 
 class CheckpointMismatch(CheckpointError):
-    """A checkpoint of other settings or of a newer version. The worker reads the log instead."""
+    """A checkpoint was made with other settings or by a newer version. The worker reads the log instead."""
 
     def __init__(self, partition: int, reason: str) -> None:
         self.partition, self.reason = partition, reason
@@ -381,11 +385,11 @@ class CheckpointMismatch(CheckpointError):
 
 
 class NoCheckpoint(CheckpointError):
-    """There is nothing to restore. Ask for a later time, or raise `checkpoints.keep` for the next one."""
+    """There is no checkpoint to restore. Ask for a later time. A higher `checkpoints.keep` keeps more from now on."""
 
 
 class SnapshotChanged(CheckpointError):
-    """A file became shorter, or its bytes changed, while a checkpoint was taken of it. The next one has it whole."""
+    """A file became shorter, or its bytes changed, while a checkpoint was taken. Take the checkpoint again."""
 
     def __init__(self, partition: int, name: str) -> None:
         self.partition, self.name = partition, name
@@ -393,14 +397,14 @@ class SnapshotChanged(CheckpointError):
 
 
 class ConsistencyTokenError(SiltstoneError):
-    """A consistency token cannot be used here. Give it as the write returned it, for the same user."""
+    """A consistency token cannot be used here. Pass it exactly as the write returned it, and for the same user."""
 
 
 class EmbeddingUnavailable(SiltstoneError):
-    """There are no vectors for now. Look at the service that the text names; new memories wait in their topic.
+    """No vectors can be computed now. Check the service that the text names. New memories wait in their topic.
 
-    `passing`: it may recover by itself in a moment. `retry_after`: the seconds for which the service asks not to be
-    called.
+    `passing` is true if the service may soon recover by itself. `retry_after` is the time in seconds for which the
+    service asks not to be called.
     """
 
     def __init__(self, message: str, *, passing: bool = True, retry_after: float = 0.0) -> None:
@@ -409,7 +413,10 @@ class EmbeddingUnavailable(SiltstoneError):
 
 
 class ApiError(SiltstoneError):
-    """A worker could not be asked, or refused (`status`). Start one with `siltstone dev`, or pass its --url."""
+    """A command got no result from a worker. `status` is the HTTP status of the worker's answer, if there was one.
+
+    If no worker is running, start one with `siltstone dev`. If it is elsewhere, pass its --url.
+    """
 
     def __init__(self, message: str, status: int | None = None) -> None:
         self.status = status
@@ -421,4 +428,4 @@ class NoWorker(ApiError):
 
 
 class LibraryChanged(SiltstoneError):
-    """The internals of Faust or aiokafka differ from what streams/kafka overrides. Install the pinned version."""
+    """The internals of Faust or aiokafka are not those that streams/kafka overrides. Install the pinned version."""

@@ -18,11 +18,11 @@ Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
 Thousandths = Annotated[int, Field(ge=0, le=1000)]
 
-#: A century, so that an expiry is still a valid date.
+#: A century, so that the time of expiry is still a valid date.
 LONGEST_TTL_SECONDS = 100 * 365 * 86_400
 
 
-#: Limit for one memory in one event.
+#: The maximum number of accesses to one memory in one event.
 MOST_ACCESSES = 1_000_000
 
 
@@ -38,7 +38,7 @@ class _Event(BaseModel):
 class Parts:
     """Why an exchange was kept or dropped: the parts of its score, in thousandths.
 
-    `value` is the rating, 0-10, null where none was asked for.
+    `value` is the rating, 0-10, or null if no rating was requested.
     """
 
     reason: str
@@ -67,12 +67,12 @@ class Promotion(_Event):
     metadata: MetadataOfMany | None = None
     sources: Sources = Field(
         default=[],
-        exclude_if=not_,  # most need none
+        exclude_if=not_,  # most events have no unusual sources
         description="who said it (see schemas/sources.py); left out for a user and an assistant without names",
     )
     pinned: bool = Field(
         default=False,
-        exclude_if=not_,  # false would be a fortieth of the log
+        exclude_if=not_,  # `false` in every event would take a fortieth of the log
         description="the memory does not decay, because the user asked to remember it; left out if false",
     )
 
@@ -80,8 +80,8 @@ class Promotion(_Event):
 class Remember(_Event):
     """An explicit request to keep a text, without an exchange: for good, or for a while with its session.
 
-    An `item` is a value under a key: `memory_id` is the key, and a later item replaces the earlier one. It is merged
-    with nothing, does not decay, and is not counted by `long_term.max_memories_per_user`.
+    An `item` is a value under a key: `memory_id` is the key, and a later item replaces the earlier one. An item is
+    never merged, does not decay, and does not count for `long_term.max_memories_per_user`.
     """
 
     type: Literal["remember"] = "remember"

@@ -16,8 +16,8 @@ from schemas.sources import SOURCES, USUAL, any_covered, meant, together
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A message within a window: a validated `ChatMessage` with an id and only the fields that we use.
 
-    Every message becomes one, so it is a struct: making it needs a fraction of a named tuple's time, and the garbage
-    collector skips it. It cannot be part of a reference cycle: `metadata` is JSON.
+    It is a struct because one is made for every message: this takes a fraction of the time of a named tuple, and the
+    garbage collector skips structs with `gc=False`. That is safe, because `metadata` is JSON and so has no cycles.
     """
 
     message_id: str
@@ -49,7 +49,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Emptied(msgspec.Struct, frozen=True, gc=False, rename={"ended_at": "t", "message_ids": "m"}):
-    """The rest of an exchange that has left its window: when it ended (epoch ms), and its message ids."""
+    """The data that is kept of an exchange that has left its window: its end time (epoch ms) and message ids."""
 
     ended_at: int
     message_ids: list[str]
@@ -66,17 +66,17 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def started_at(self) -> int:
-        """Epoch milliseconds of the earliest message."""
+        """The time (epoch ms) of the earliest message."""
         return self.messages[0].timestamp
 
     @property
     def ended_at(self) -> int:
-        """Epoch milliseconds of the latest message: expiry counts from here."""
+        """The time (epoch ms) of the latest message. The exchange expires a fixed time after it."""
         return self.messages[-1].timestamp
 
     @property
     def spoken(self) -> bool:
-        """True if a user or an assistant said anything; system and tool messages alone are never promoted."""
+        """True if it has a message of a user or an assistant. Other exchanges are never promoted."""
         for message in self.messages:  # noqa: SIM110 - a generator takes twice as long, for every exchange
             if message.role in SPEAKERS:
                 return True
@@ -101,18 +101,21 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return memory_id(user_id, session_id, tuple(self.message_ids))
 
     def metadata(self) -> dict[str, Any]:
-        """Return the metadata of all messages, in which later messages win, and the emotion."""
+        """Return the merged metadata of all messages, and the user's first emotion as `emotion`.
+
+        If messages have the same key, the value of the latest one is used.
+        """
         metadata: dict[str, Any] = {}
         for message in self.messages:
             metadata |= message.metadata or {}
-        if SOURCES in metadata:  # only one message's: `sources` has all
+        if SOURCES in metadata:  # it has one message's sources; `sources()` has all
             metadata = {key: value for key, value in metadata.items() if key != SOURCES}
         if emotions := self.emotions():
             metadata["emotion"] = emotions[0]
         return metadata
 
     def sources(self) -> list[str]:
-        """Return the contributors, except the system, in alphabetical order."""
+        """Return the sources of all messages except system messages, in alphabetical order."""
         found = set[str]()
         for message in self.messages:
             if message.role is not Role.SYSTEM:
@@ -120,7 +123,10 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return together(found)
 
     def unusual_sources(self) -> list[str]:
-        """As `sources`, but empty for one unnamed user and one unnamed assistant, as nearly all exchanges are."""
+        """Return `sources()`, or an empty list if they are the usual ones, a user and an assistant without names.
+
+        Nearly all exchanges have only the usual ones.
+        """
         user = assistant = False
         for message in self.messages:
             if message.name or message.metadata or message.role not in SPEAKERS:
@@ -140,13 +146,13 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return Emptied(self.ended_at, self.message_ids)
 
     def without(self, excluded: Iterable[str]) -> Exchange:
-        """Return the exchange without the messages of these sources."""
+        """Return the exchange without the messages of the `excluded` sources."""
         left = tuple(one for one in self.messages if not any_covered(excluded, one.sources()))
         return Exchange(self.seq, left)
 
     @property
     def agent_id(self) -> str | None:
-        """The first agent named in its messages."""
+        """The first agent id in its messages; None if there is none."""
         return next((message.agent_id for message in self.messages if message.agent_id), None)
 
     def speakers(self) -> list[str]:
@@ -154,12 +160,12 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return sorted({message.name for message in self.messages if message.name})
 
     def emotions(self) -> list[str]:
-        """Return the user's emotions: an assistant's are its manner of speaking."""
+        """Return the emotions of the user's messages. Those of an assistant are only its manner of speaking."""
         return [message.emotion for message in self.messages if message.emotion and message.role is Role.USER]
 
 
 def render(exchange: Exchange) -> str:
-    """The text of an exchange as a memory: user lines, then assistant lines, with speakers' names if known."""
+    """Return the text of an exchange as a memory: user lines, then assistant lines, with speakers' names if known."""
     return "\n".join(
         f"{message.name}: {message.content}" if message.name else message.content
         for role in (Role.USER, Role.ASSISTANT)

@@ -32,7 +32,7 @@ EXPORTED: dict[str, TypeAdapter[Any]] = {
 
 
 def documents() -> dict[Path, bytes]:
-    """Return every schema file with its content."""
+    """Return the path and the content of every schema file."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return {
         FOLDER / f"{name}.v1.json": orjson.dumps(adapter.json_schema(by_alias=True), option=options)

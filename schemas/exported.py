@@ -1,6 +1,7 @@
-"""A memory as a line of an export: all that another Siltstone needs to recreate it, readable by people.
+"""A memory as a line of an export, with all data that another Siltstone needs to recreate it. People can read it.
 
-The other lines of an export are records as in Kafka: messages, and `link`, `supersede` and `archive` events.
+The other lines of an export have the form of records in Kafka: messages, and `link`, `supersede` and `archive`
+events.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from schemas.times import iso
 
 
 class ExportedMemory(BaseModel):
-    """A memory, or with `kind: short_term` one for a while, which `expires_at` ends."""
+    """A long-term memory, or with `kind: short_term` a short-term memory, which ends at `expires_at`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

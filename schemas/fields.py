@@ -11,7 +11,8 @@ from schemas.times import parse_timestamp
 
 MAX_CONTENT_BYTES = 32 * 1024
 MAX_METADATA_BYTES = 32 * 1024
-#: At least as many levels as any of our records has around metadata: session, open, message.
+#: Levels of nesting that are reserved for our own records around metadata. No record has more (session, messages,
+#: message).
 LEVELS_OF_OUR_OWN = 16
 
 
@@ -22,7 +23,10 @@ def _fits(content: str) -> str:
 
 
 def writable(value: Any) -> int:
-    """Return the value's size in a record. JSON can be read to a greater depth than it can be written."""
+    """Return the value's size in a record, in bytes. Raises `ValueError` if it is nested too deeply to be written.
+
+    This check is needed because JSON can be read to a greater depth than it can be written.
+    """
     within = value
     for _ in range(LEVELS_OF_OUR_OWN):
         within = [within]
@@ -33,7 +37,7 @@ def writable(value: Any) -> int:
 
 
 def keepable(value: Any) -> Any:
-    """Return the value if it can be kept as metadata; `ValueError` if it is too large or too deep."""
+    """Return the value if it can be stored as metadata. Raises `ValueError` if it is too large or too deep."""
     if writable(value) > MAX_METADATA_BYTES:
         raise ValueError(f"must be at most {MAX_METADATA_BYTES} bytes of JSON")
     return value
@@ -58,5 +62,6 @@ Timestamp = Annotated[
 ]
 Content = Annotated[str, AfterValidator(_fits)]
 Metadata = Annotated[dict[str, Any], AfterValidator(keepable)]
-#: Metadata of all messages of an exchange, each of which has at most the limit.
+#: The merged metadata of all messages of an exchange. Each message's metadata is within `MAX_METADATA_BYTES`, but the
+#: merged metadata may be larger.
 MetadataOfMany = Annotated[dict[str, Any], AfterValidator(_nestable)]

@@ -1,6 +1,7 @@
-"""Halves: lone surrogates, as from an emoji that was cut in two. No text of ours has any.
+"""Halves: lone surrogates, for example of an emoji that was cut in two. We remove them from all texts.
 
-JSON writes them as `\\ud83d`, and Python reads them; UTF-8 cannot encode them, so such a text could not be stored.
+JSON can contain them, as `\\ud83d`, and Python reads them. UTF-8 cannot encode them, so such a text could not be
+stored.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 def without_halves(text: str) -> str:
-    """Return the text with U+FFFD for each half, and with the character for two halves that form a pair."""
+    """Return the text with U+FFFD instead of each half. Two halves that form a pair become their character."""
     if text.isascii() or not _HALF.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -28,12 +29,12 @@ def json_text(value: Any) -> str:
 
 
 def read_json(raw: bytes) -> Any:
-    """Decode JSON, without halves in its texts. Raises `orjson.JSONDecodeError` if it is otherwise not JSON."""
+    """Decode JSON, and remove halves from its texts. Raises `orjson.JSONDecodeError` for any other fault."""
     return mended(raw)[0]
 
 
 def mended(raw: bytes) -> tuple[Any, bytes]:
-    """As `read_json`; also return the JSON of the result, which is `raw` if it has no halves."""
+    """Decode JSON as `read_json` does. Also return the result as JSON; this is `raw` itself if it has no halves."""
     try:
         return orjson.loads(raw), raw
     except orjson.JSONDecodeError:

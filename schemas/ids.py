@@ -21,7 +21,7 @@ Label = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 
 
 def id_of_content(session_id: str, role: str, timestamp: int, content: str) -> str:
-    """The id of a message that came without one: a hash of session, role, timestamp and content."""
+    """Return the id of a message that came without one: a hash of session, role, timestamp and content."""
     basis = f"{session_id}\0{role}\0{timestamp}\0{content}"
     return hashlib.blake2b(basis.encode(), digest_size=16).hexdigest()
 
@@ -35,7 +35,7 @@ def memory_id(user_id: str, session_id: str, message_ids: Sequence[str]) -> uuid
 def beginning_ids(user_id: str, session_id: str, message_ids: Sequence[str]) -> list[uuid.UUID]:
     """Return the `memory_id` of the messages without the last one, without the last two, and so on: longest first."""
     separator, found = f"{_quoted(user_id)}/{_quoted(session_id)}/", []
-    digest = hashlib.sha1(SILTSTONE.bytes, usedforsecurity=False)  # as uuid5's; each beginning continues it
+    digest = hashlib.sha1(SILTSTONE.bytes, usedforsecurity=False)  # as in uuid5; each longer beginning continues it
     for one in message_ids[:-1]:
         digest.update(f"{separator}{_quoted(one)}".encode())
         found.append(uuid.UUID(bytes=digest.digest()[:16], version=5))
@@ -43,7 +43,7 @@ def beginning_ids(user_id: str, session_id: str, message_ids: Sequence[str]) -> 
     return found[::-1]
 
 
-#: Texts that `quote` leaves unchanged, as most ids are: `quote` itself needs seven calls to find that out.
+#: Matches texts that `quote` leaves unchanged. Most ids are such texts, and `quote` itself takes much longer.
 _unreserved = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
 
 
@@ -52,5 +52,5 @@ def _quoted(part: str) -> str:
 
 
 def event_id(*parts: object) -> uuid.UUID:
-    """A deterministic event id: the same event sent twice is applied once."""
+    """Return an event id that depends only on `parts`, so that an event that is sent twice is applied once."""
     return uuid.uuid5(SILTSTONE, "\0".join(map(str, parts)))

@@ -22,9 +22,9 @@ Scores = npt.NDArray[np.float64]
 
 DAY_MS = 86_400_000
 
-#: The importance to which `half_life_days` applies: the least that promotion gives.
+#: The importance whose half-life is `half_life_days`. It is the least importance of a promoted exchange.
 ORDINARY: Final = 70.0
-#: With this many more points of importance, a memory lasts twice as long.
+#: The points of importance that double the half-life.
 POINTS_TO_LAST_TWICE: Final = 10.0
 
 
@@ -49,10 +49,11 @@ def scores_of(
     now: int,
     lifecycle: LifecycleSettings,
 ) -> Scores:
-    """`score_of` for many memories, float64[n], equal to the last bit.
+    """Return the scores of many memories, float64[n], with exactly the values of `score_of`.
 
-    The powers are Python's own: numpy's differ in the last bit on some processors, and a score on a border would get
-    another state. Fresh and pinned memories need none. Few importances differ, so each half-life is computed once.
+    Python computes the powers, because numpy's results differ in the last bit on some processors. A score on the
+    border between two states could then get the other state. Fresh and pinned memories need no power. Many memories
+    have the same importance, so the half-life of each importance is computed once.
     """
     stale_days = np.maximum(0.0, (now - last_accessed) / DAY_MS - lifecycle.fresh_days)
     ageing = np.flatnonzero((stale_days > 0) & ~pinned)
@@ -80,7 +81,7 @@ def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSet
 
 
 def state_of(score: float, lifecycle: LifecycleSettings) -> State:
-    """Return the state of a score by half-open bands: at least `active`, at least `cold`, below."""
+    """Return the state of a score: active from the border `active`, cold from the border `cold`, else deprecated."""
     if score >= lifecycle.active:
         return State.ACTIVE
     return State.COLD if score >= lifecycle.cold else State.DEPRECATED
@@ -89,9 +90,10 @@ def state_of(score: float, lifecycle: LifecycleSettings) -> State:
 def wanted_states(
     *, state: ShownState | None = None, include_all: bool = False, include_cold: bool = False
 ) -> frozenset[State]:
-    """Return the states that a query sees: `state` before `include_all` before `include_cold`; active by default.
+    """Return the states that a query includes. `state` overrides `include_all`, which overrides `include_cold`.
 
-    The set is empty if it asks only for exchanges in short-term windows.
+    Without these, only active memories are included. The set is empty if the query is only for exchanges in
+    short-term windows.
     """
     if state is not None:
         return frozenset({State(state)} if state != SHORT_TERM else ())

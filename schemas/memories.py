@@ -22,7 +22,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One long-term record. Times are epoch milliseconds; importance is 0-100 as it stood at `last_accessed`."""
+    """One long-term memory. Times are epoch milliseconds. `importance` is 0-100, as of `last_accessed`."""
 
     seq: int
     id: uuid.UUID
@@ -50,9 +50,9 @@ class Memory:
 
 
 def shown_score(score: float) -> float:
-    """Return the score to two decimals, never rounded up: it stays on the same side of a state's border.
+    """Return the score with two decimals, rounded down, so that it stays on its side of the border of a state.
 
-    This does not hold for a border with more than two decimals.
+    If the border has more than two decimals, the result may be on the other side.
     """
     nearest = round(score, 2)
     return nearest if nearest <= score else round(nearest - 0.01, 2)
@@ -75,9 +75,10 @@ class Transition(BaseModel):
     reason: str
 
 
-#: The least relevance of hits that people see by default: docs/reference.md says how it was chosen.
+#: The least relevance of the hits that people see by default. docs/reference.md explains the value.
 SHOWN_FROM: Final = 0.3
-#: State of an exchange in a short-term window that is not a memory: no score decides it, so it is no `State`.
+#: The state that is shown for an exchange in a short-term window that is not a memory. It is not a `State`, because
+#: it does not depend on a score.
 SHORT_TERM: Final = "short_term"
 ShownState = State | Literal["short_term"]
 

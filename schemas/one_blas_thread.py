@@ -1,4 +1,4 @@
-"""Importing this gives BLAS and OpenMP one thread each, in this process and its children.
+"""The import of this module limits BLAS and OpenMP to one thread each, in this process and its children.
 
 Otherwise the libraries compete for the cores of a small machine: numpy, FAISS and the embedding model each start a
 thread for each core, and these spin while they wait for each other. They read the environment when they are loaded,

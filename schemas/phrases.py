@@ -28,7 +28,7 @@ CONTENT_KEYWORDS = (
     "allergic", "allergy", "promise", "appointment", "live in", "remember",
 )
 
-#: Imperatives only at the beginning of a clause; elsewhere they say what a person does.
+#: Forms that are imperatives only at the beginning of a clause. Elsewhere they are statements about a person.
 ORDERS_FIRST = (
     "merk dir", "merke dir", "merken sie sich", "vergiss nicht", "vergessen sie nicht", "denk daran", "denk dran",
     "denken sie daran", "notier dir", "notiere dir", "behalte im kopf",

@@ -33,13 +33,13 @@ class Place(NamedTuple):
 
     @property
     def token(self) -> str:
-        """An opaque word for clients. Its checksum reveals damage; it is no secret."""
+        """The consistency token for clients, an opaque word with a checksum against damage. It is no secret."""
         plain = f"{self.partition}:{self.offset}:{self.topic}".encode()
         return urlsafe_b64encode(_check(plain) + plain).decode().rstrip("=")
 
     @classmethod
     def of_token(cls, token: str) -> Self:
-        """Decode a token. Raises `ConsistencyTokenError` if it is not one, or damaged."""
+        """Decode a token. Raises `ConsistencyTokenError` if it is damaged or not a consistency token."""
         damaged = ConsistencyTokenError(
             "at_least: not a consistency token, or a damaged one: pass it exactly as the write returned it"
         )
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 
 
 def newest(places: Iterable[Place]) -> list[Place]:
-    """Return the last place of each topic's partition: once it is applied, the earlier ones are, too."""
+    """Return the last place in each partition of each topic. If it is applied, all earlier places are applied."""
     found: dict[tuple[str, int], Place] = {}
     for place in places:
         before = found.setdefault(place[:2], place)

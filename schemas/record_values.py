@@ -1,4 +1,4 @@
-"""Record values: decode and validate them, or say what is wrong."""
+"""Record values: decodes and validates them. A value that cannot be used raises an error with the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.topic_specs import MAX_VALUE_BYTES
 
 T = TypeVar("T", bound=BaseModel)
 
-#: Each field is validated by itself, and delays other records.
+#: The maximum number of fields of a record. Each field is validated separately, so more would delay other records.
 MAX_FIELDS = 10_000
 REASON_CHARS = 500
 
@@ -60,7 +60,7 @@ def conversation_record(fields: Mapping[str, Any]) -> ConversationRecord:
 
 
 def message_or_end(fields: Mapping[str, Any]) -> ChatMessage | SessionEnded:
-    """Return a message or a session's end from a service. Raises `BadRecord`; `NothingSaid` if it has no words."""
+    """Return a message or a session's end. Raises `BadRecord`, or `NothingSaid` if a message has no words."""
     if model_of(fields) is SessionEnded:
         return _read(SessionEnded, fields)
     message = _read(ChatMessage, fields)

@@ -29,7 +29,7 @@ class Right:
         return f"{self.operation} on {self.resource} {self.name}"
 
     def command(self, kafka: KafkaSettings) -> str:
-        """Return the command that grants it, for an administrator of Kafka, who has an `admin.properties`."""
+        """Return the command that grants the right. It is for a Kafka administrator with an `admin.properties`."""
         return (
             f"kafka-acls.sh --bootstrap-server {kafka.bootstrap_servers} --command-config admin.properties --add "
             f"--allow-principal '{principal(kafka)}' --operation {self.operation.title()} "
@@ -38,7 +38,7 @@ class Right:
 
 
 def principal(kafka: KafkaSettings) -> str:
-    """Return the principal that the broker knows us by, unless it has mapping rules of its own."""
+    """Return the name of our principal at the broker, if the broker has no mapping rules of its own."""
     if kafka.security_protocol.startswith("SASL"):
         return f"User:{kafka.sasl_username}"
     if kafka.security_protocol == "SSL" and kafka.ssl_certfile is not None:
@@ -55,9 +55,9 @@ def not_allowed(kafka: KafkaSettings, rights: Sequence[Right]) -> NotAllowed:
 def topic_rights(
     kafka: KafkaSettings, changelogs: frozenset[str] = frozenset(), *, tokens: bool = False
 ) -> dict[str, tuple[Right, ...]]:
-    """Return a worker's rights on each of its topics. It also describes all topics: READ and WRITE include that.
+    """Return the rights that a worker needs on each of its topics. READ and WRITE include DESCRIBE.
 
-    With `tokens` (`access.tokens`) it reads the tokens' topic as well, and does not write to it.
+    With `tokens` (`access.tokens`), the worker also needs to read the topic of tokens, but not to write to it.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
     read: tuple[Operation, ...] = ("READ",)

@@ -1,4 +1,4 @@
-"""The value of a session: its window's numbers, its open exchange, and what its rules need to go on."""
+"""The row of a session: the numbers of its window's exchanges, its open exchange, and the state of its rules."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from schemas.exchanges import Exchange, Message
 class Session(NamedTuple):
     """A session's window without the text of its closed exchanges.
 
-    The window has the exchanges `first <= seq < next` except the `missing` ones, whose messages were split into
-    exchanges again; `left_at` is the time of the newest message that left it. `pending` are the exchanges not yet
-    evaluated for promotion; `asked` are those with a requested rating: they are kept until it is known, even after
-    they left the window. `exchanges` counts exchanges since the session began, `offset` is the newest source record
-    that is included. `said` counts user messages since the last summary, which covered the messages up to
-    `summed_up`; the day of the later messages ends at `day_ends`. `lead` is the most that a message was dated ahead
-    of its record (ms).
+    The window has the exchanges `first <= seq < next`, without the `missing` ones, which were removed or split into
+    new exchanges. `left_at` is the time of the newest message that left the window. `pending` are the exchanges that
+    are not yet evaluated for promotion. `asked` are the exchanges whose rating was requested; they are kept until it
+    is known, even after they left the window. `exchanges` is the number of exchanges since the session began.
+    `offset` is that of the newest record of `conversations` that is included. `said` is the number of user messages
+    since the last summary, which covered the messages up to the time `summed_up`. The day of the later messages ends
+    at `day_ends`; 0 if there are none. `lead` is the most milliseconds by which a message was dated after its record.
 
-    For exchanges `known <= seq < first`, and for the missing ones, rows keep the message ids, so repeated messages
-    are recognized. Messages dated up to `horizon` are recognized without a row: they were read before, or forgotten.
-    Times are epoch milliseconds of event time.
+    For the exchanges `known <= seq < first`, and for the missing ones, emptied rows keep the message ids, so that
+    repeated messages are recognized. Messages dated up to `horizon` are recognized without a row, because they were
+    read before, or forgotten. Times are epoch milliseconds of event time.
     """
 
     user_id: str
@@ -57,11 +57,14 @@ class Session(NamedTuple):
 
     @property
     def emptied(self) -> Collection[int]:
-        """The numbers of exchanges that may have a row of message ids only, even while one awaits its rating."""
+        """The numbers of the exchanges that may have an emptied row.
+
+        An exchange that waits for its rating may have an emptied row besides its own.
+        """
         return {*range(self.known, self.first), *self.missing}
 
     def without(self, seqs: Collection[int]) -> Session:
-        """The session without these closed exchanges."""
+        """Return the session without these closed exchanges."""
         missing = {*self.missing, *(seq for seq in seqs if seq >= self.first)}
         first = self.first
         while first in missing:
@@ -76,5 +79,5 @@ class Session(NamedTuple):
 
     @property
     def open_exchange(self) -> Exchange:
-        """The messages since the last exchange closed, as an exchange."""
+        """The messages since the last exchange was closed, as an exchange."""
         return Exchange(self.next, self.open)

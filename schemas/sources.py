@@ -4,8 +4,8 @@
     user:Ann    tool:search            … and by name, if the message has one
     token:crawler                      the token of the HTTP request, if it had one
 
-A memory has one for each contributor. A record that is written to Kafka directly has no token: a producer with write
-access to the topics may write any of these.
+A memory has one source for each contributor. A record that a producer writes directly to Kafka has no token, but a
+producer with write access to the topics can write any source.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pydantic import Field
 
 from schemas.topics import SOURCES_HEADER
 
-#: Key of the sources in the metadata of messages, notes and memories. The API accepts it from no client.
+#: Key of the sources in the metadata of messages, notes and memories. The API does not accept it from clients.
 SOURCES: Final = "siltstone.sources"
-#: Sources of an ordinary exchange: no record lists them.
+#: The sources of an ordinary exchange. Records do not list them.
 USUAL: Final = ("assistant", "user")
 #: Sources of a memory that was made by an explicit request.
 ASKED: Final = ("user",)
 TOKEN: Final = "token:"
-#: Limit for one memory: the first in alphabetical order are kept.
+#: The maximum number of sources of a memory. The first in alphabetical order are kept.
 MOST: Final = 64
 
 _LONGEST: Final = 300
@@ -39,7 +39,7 @@ Sources = Annotated[list[Annotated[str, Field(max_length=_LONGEST)]], Field(max_
 
 
 def covers(wanted: str, source: str) -> bool:
-    """True if a source is the wanted one, or of the wanted class.
+    """True if `source` is the wanted source, or is of the wanted class.
 
     >>> covers("tool", "tool:search"), covers("tool:search", "tool"), covers("user", "user2")
     (True, False, False)
@@ -59,12 +59,12 @@ def sources_in(meta: Mapping[str, Any], kind: str) -> list[str]:
 
 
 def together(*several: Iterable[str]) -> list[str]:
-    """Return each source once, in alphabetical order."""
+    """Return each source once, in alphabetical order, at most `MOST`."""
     return sorted({source for some in several for source in some})[:MOST]
 
 
 def meant(found: object) -> list[str]:
-    """Return the valid sources in a value from outside of events, where a client may have written anything.
+    """Return the valid sources in a value that may be anything, because a client may have written it.
 
     >>> meant(["token:app", "martian", 7]), meant("user")
     (['token:app'], [])

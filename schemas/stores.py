@@ -1,4 +1,4 @@
-"""How answers show the location of checkpoints."""
+"""The location of checkpoints, in the form that answers show."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def shown_store(url: str) -> str:
-    """Return a store's URL without secrets: only a folder's name, not its path; a bucket without credentials.
+    """Return a store's URL without secrets. A folder is shown without its path, a bucket without credentials.
 
     >>> shown_store("file:///var/lib/siltstone/checkpoints"), shown_store("s3://key:secret@bucket/prefix")
     ('file://…/checkpoints', 's3://bucket/prefix')

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: A title is a line in a list that people skim.
+#: The maximum length of a topic's title, which is a line in a list that people skim.
 TITLE_CHARS = 50
 MOST_TOPICS, FEWEST_TOPICS = 5, 3
 

@@ -1,6 +1,6 @@
-"""Decoding of summary requests: most have the form that we write, and need no model of each message.
+"""Decoding of summary requests. A request in the form that we write is decoded without a pydantic model.
 
-`SummaryRequest` reads all others. It would also accept every request that is read here, with the same result.
+All other requests are decoded by `SummaryRequest`. It would also decode the former, with the same result.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _PlainRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Heading(NamedTuple):
-    """The parameters of a request. `newest` is the time of its newest message (epoch ms), 0 if it has none."""
+    """A request without its messages. `newest` is the time of its newest message (epoch ms); 0 if it has none."""
 
     run_id: uuid.UUID
     user_id: str
@@ -84,7 +84,7 @@ def request_in(raw: bytes) -> SummaryRequest:
 
 
 def said_in(raw: bytes) -> list[Said]:
-    """Return the messages of a request's record, in their order. Raises as `request_in` does."""
+    """Return the messages of a request's record, in their order. Raises the errors of `request_in`."""
     try:
         read = _plain.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):

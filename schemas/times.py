@@ -10,12 +10,12 @@ from typing import Final
 EARLIEST_MS = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
 LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
-#: The clocks of one deployment differ by at most this (ms).
+#: The clocks of one deployment are expected to differ by at most this (ms).
 SKEW_MS: Final = 60_000
 
 
 def now_ms() -> int:
-    """Return the system time (epoch ms). Use it to stamp what is made now; no rule decides by it."""
+    """Return the system time (epoch ms). Use it only for the timestamps of new data, and never in a rule."""
     return time.time_ns() // 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""Tokens: who may ask a worker for what. The secret is shown once; only its SHA-256 is kept.
+"""Tokens: the rights of callers at a worker's API. The secret is shown once; only its SHA-256 is kept.
 
 A secret has the form `slt_<id>_<43 characters>`: the id finds the record, the rest is 32 random bytes.
 """
@@ -16,14 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.ids import Id
 
 PREFIX: Final = "slt"
-#: Stands for all users.
+#: In a token's `users`: all users.
 EVERYBODY: Final = "*"
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
 
 
 class Scope(StrEnum):
-    """What a token permits. No scope includes another."""
+    """A kind of request that a token permits. No scope includes another."""
 
     READ = "read"
     WRITE = "write"
@@ -31,7 +31,7 @@ class Scope(StrEnum):
 
 
 class TokenRecord(BaseModel):
-    """A token, as the topic keeps it under its id. Times are epoch milliseconds."""
+    """A token, as the topic of tokens has it; the record's key is its id. Times are epoch milliseconds."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -73,7 +73,7 @@ def issue() -> Issued:
 
 
 def digest(secret: str) -> str:
-    """Return the SHA-256, in hexadecimal digits."""
+    """Return the SHA-256 of a secret, in hexadecimal digits."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 

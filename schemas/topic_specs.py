@@ -1,4 +1,4 @@
-"""Topic specs: the configuration with which each topic is created, and to which the cluster's is compared."""
+"""Topic specs: the configuration of each topic. Topics are created with it, and existing ones compared with it."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Final, Literal
 from schemas.settings import KafkaSettings
 from schemas.topics import TABLES, TOKENS, Topics, changelog_of
 
-#: An exchange of 16 messages of 32 KiB, escaped, fits.
+#: The maximum size of a record. An exchange of 16 messages of 32 KiB fits even with all characters escaped.
 MAX_RECORD_BYTES: Final = 8 * 1024 * 1024
-#: Limit of a value: the rest is for its key and headers, and for headers that are added when it is sent on.
+#: The maximum size of a value. The rest is for key and headers, and for headers that are added when it is sent on.
 MAX_VALUE_BYTES: Final = 7 * 1024 * 1024
-#: The least that a topic must allow a record: the same exchange without escapes, twice over.
+#: The least record size that a topic must accept: twice that exchange without escapes.
 LEAST_RECORD_BYTES: Final = 1024 * 1024
 
 DAY_MS: Final = 24 * 3600 * 1000
 FOR_EVER: Final = -1
 
-#: A changelog is read at each start: timely compaction keeps it short.
+#: A changelog is read at each start. Frequent compaction keeps it short.
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SEGMENT_MS: Final = 10 * 60 * 1000
 DIRTY_RATIO: Final = 0.1
-#: How long a changelog keeps a tombstone at least (`delete.retention.ms`): Kafka's default.
+#: The minimum time for which a changelog keeps a tombstone (`delete.retention.ms`): Kafka's default.
 TOMBSTONES_MS: Final = DAY_MS
-#: A worker that was away for longer may have missed tombstones, and would keep deleted rows: it does not use the
-#: windows on its disk. Less than a tombstone's time, because reading the changelogs takes time.
+#: A worker that was away for longer does not use the windows on its disk: it may have missed tombstones, and would
+#: keep deleted rows. This is less than the time of a tombstone, because reading the changelogs takes time.
 SLEPT_TOO_LONG_MS: Final = TOMBSTONES_MS - 2 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """One topic. None: the cluster decides, and nothing is compared.
+    """The spec of one topic. If a value is None, the cluster decides it, and it is not compared.
 
-    `keyed`: co-partitioned with the others, so it must have exactly this number of `partitions`. `replication` -1 is
-    the cluster's default. `retention_ms` -1 is for ever; a shorter retention loses data that cannot be recovered,
-    unless it is at least `enough_retention_ms`; below `least_retention_ms`, records may be lost that an absent worker
-    has not read. Tombstones stay for `tombstones_ms` at least. `vital`: a record that the topic rejects or loses is
-    lost memory.
+    A `keyed` topic is co-partitioned with the others, so it must have exactly this number of `partitions`.
+    `replication` -1 is the cluster's default. `retention_ms` -1 is for ever. A retention that is shorter than
+    `retention_ms` loses data that cannot be recovered, unless it is at least `enough_retention_ms`. If it is shorter
+    than `least_retention_ms`, records that an absent worker has not read may be lost. Tombstones are kept for at
+    least `tombstones_ms`. If a `vital` topic rejects or loses a record, memory is lost.
     """
 
     name: str
@@ -76,8 +76,8 @@ class TopicSpec:
 def topic_specs(kafka: KafkaSettings, log_ms: int | None = None) -> tuple[TopicSpec, ...]:
     """Return the specs of the five topics under the prefix, in the order of `Topics.all()`.
 
-    `log_ms` is how far back `long-term` must reach if checkpoints hold the older events (`CheckpointsSettings`). If
-    `kafka.long_term_retention_ms` is not for ever, that is the minimum instead.
+    `log_ms` is the retention that `long-term` must have if checkpoints have the older events (see
+    `CheckpointsSettings.log_ms`). If `kafka.long_term_retention_ms` is not -1, it is the minimum instead.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
 
@@ -116,7 +116,7 @@ def changelog_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
 
 
 def tokens_spec(kafka: KafkaSettings) -> TopicSpec:
-    """Return the spec of the tokens' topic: one partition, which every worker reads whole."""
+    """Return the spec of the topic of tokens. It has one partition, and every worker reads all of it."""
     return TopicSpec(
         kafka.topic_prefix + TOKENS,
         1,
@@ -128,5 +128,8 @@ def tokens_spec(kafka: KafkaSettings) -> TopicSpec:
 
 
 def _min_insync(replication: int) -> int | None:
-    """Two of three replicas: one may be away, and losing another loses no record. Else the cluster's default."""
+    """Return 2 for three or more replicas; otherwise None, the cluster's default.
+
+    With 2, one replica may be away, and the loss of another one loses no record.
+    """
     return 2 if replication >= 3 else None

@@ -13,10 +13,10 @@ LONG_TERM = "long-term"
 TRANSITIONS = "transitions"
 SUMMARY_REQUESTS = "summary-requests"
 DEAD_LETTERS = "dead-letters"
-#: Tokens. The topic exists if `access.tokens` is set, and is no part of the pipeline.
+#: The topic of access tokens. It exists if `access.tokens` is set, and is not a part of the pipeline.
 TOKENS = "tokens"
 
-#: The short-term tables. Each has a changelog, which is named for the consumer group.
+#: The short-term tables. Each has a changelog, whose name begins with that of the consumer group.
 EXCHANGES = "exchanges"
 SESSIONS = "sessions"
 NOTES = "notes"
@@ -26,16 +26,16 @@ TABLES: Final = (SESSIONS, EXCHANGES, NOTES, PENDING_SUMMARIES)
 #: Headers of a Kafka record.
 Headers = Sequence[tuple[str, bytes]]
 
-#: Set on a record that was produced again with its right key; it is never produced a third time.
+#: On a record that was produced a second time, with the right key. A record with this header is not rerouted again.
 REROUTED_HEADER = "siltstone.rerouted"
 #: On a promotion's record: the Kafka timestamp (epoch ms, decimal digits) of the message that closed its exchange, or
-#: of another record that caused the decision. No decision depends on it; the worker measures the age of promotions.
+#: of another record that caused the decision. The worker uses it only to measure the age of promotions.
 CLOSED_AT_HEADER = "closed.at"
 #: On a promotion's record: its sources, a JSON list, if they are not the usual ones and the event does not name them.
-#: They are a header because the value has only what was decided.
+#: They are in a header because the value has only the decision and its result.
 SOURCES_HEADER = "siltstone.sources"
-#: On a record of `conversations`: its producer, a service or a device. The worker measures each producer's clock
-#: error.
+#: On a record of `conversations`: the name of its producer, a service or a device. The worker measures the clock
+#: error of each producer.
 PRODUCER_HEADER = "producer"
 
 

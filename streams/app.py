@@ -114,14 +114,16 @@ class Siltstone:
     async def start(self, *, patient: bool = False) -> None:
         """Start, and return when partitions are assigned and tables are recovered.
 
-        A patient worker waits for a broker that does not answer, and its health says so; it does not wait for one
-        that refuses it. Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`, or another error that prevents
-        the start; then call `stop` to end the parts that have started.
+        If `patient`, wait for a broker that does not answer, and for missing rights on the consumer group; the
+        worker's health reports this meanwhile. If the broker refuses the worker for another reason, do not wait.
+
+        Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`, or another error that prevents the start. After
+        an error, call `stop` to end the parts that have started.
         """
         make_private(self.settings.data_dir)
         for warning in self._plan.warnings:
             log.warning("%s", warning)
-        faust, parts = self._faust, self._parts  # `stop` closes them in reverse order
+        faust, parts = self._faust, self._parts  # `stop` closes the parts in reverse order
         parts.push_async_callback(self.context.spans.close)
         parts.push_async_callback(faust.leave)
         parts.push_async_callback(leave_all_but, (), self.context.stores)
@@ -156,5 +158,8 @@ class Siltstone:
         await self._faust.stopped()
 
     async def stop(self) -> None:
-        """Commit the processed records, close the shards and end. An error is raised, but no part is skipped."""
+        """Commit the processed records, close the shards and end.
+
+        If a part raises an error, the other parts are still closed. Then the error is raised.
+        """
         await self._parts.aclose()

@@ -1,4 +1,4 @@
-"""`MemoryService`: the use cases behind every entry point, over stores, an event log and a clock."""
+"""`MemoryService` has the use cases of all entry points. It works on stores, an event log and a clock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tables.windows.short_term import ShortTermStore
 
 
 class OfSource(NamedTuple):
-    """The ids that one source contributed to; `exchanges` are in windows, and are not memories."""
+    """The ids of a user's data from one source. `exchanges` are exchanges of windows that are not memories."""
 
     memories: list[uuid.UUID]
     exchanges: list[uuid.UUID]
@@ -129,7 +129,8 @@ class MemoryService:
     async def search(self, query: Query, partial: bool = False) -> Hits:
         """Return the hits, most relevant first: memories, and exchanges of windows that are not memories.
 
-        If `partial`, search what has been recovered; windows that are still being recovered are left out.
+        If `partial`, do not wait until the user's partition is recovered: search the memories that are already there.
+        Windows are then searched only if their tables are recovered.
         """
         with self.spans.searching(self.users.partition_of(query.user_id), query.text) as found:
             async with self.users.in_time(query.user_id):
@@ -142,7 +143,7 @@ class MemoryService:
             return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
-        """Return the user's archived memories that match, most relevant first. This is not an access."""
+        """Return the user's archived memories that match the text, most relevant first. No access is counted."""
         with self.spans.searching(self.users.partition_of(user_id), text) as found:
             async with self.users.in_time(user_id):
                 await self.users.caught_up(user_id)
@@ -160,11 +161,12 @@ class MemoryService:
         short_term: bool = True,
         partial: bool = False,
     ) -> Context:
-        """Return the newest exchanges, notes, top memories and one prompt text.
+        """Return a session's newest exchanges and notes, the most relevant memories, and one prompt with all of it.
 
-        If `asked` is empty, search for the user's last message. With `short_term`, also search all of the user's
-        windows, except the exchanges that are shown anyway. If `partial`, use what has been recovered: no exchanges
-        and no notes while windows are being recovered.
+        If `asked` is empty, the query is the user's last message. If `short_term`, all of the user's windows are
+        searched as well; exchanges that the context already shows are left out of the hits. If `partial`, use only
+        the data that is already recovered: while windows are being recovered, the context has no exchanges and no
+        notes.
         """
         wanted, away = self.settings.long_term.context_memories, partial and not self.health.recovered
         shown = [] if away else self.sessions.window(user_id, session_id, limit)
@@ -177,7 +179,7 @@ class MemoryService:
             found = await self.search(query, partial)
             hits, behind = found, found.behind or behind
             if not away:
-                shown = self.sessions.window(user_id, session_id, limit)  # some may have been forgotten meanwhile
+                shown = self.sessions.window(user_id, session_id, limit)  # some may be forgotten by now
         notes = [] if away else self.sessions.notes(user_id, session_id)
         beside = _shown_window(session_id, shown)
         hits = [h for h in hits if h.state != SHORT_TERM or not beside.shows(h.session_id, h.message_ids)]
@@ -193,7 +195,10 @@ class MemoryService:
         return tuple(memory for memory in held if not is_expired(memory, now))
 
     async def said_by(self, user_id: str) -> list[Memory]:
-        """Return window exchanges that are not memories, newest first, each as the memory that it may become."""
+        """Return the exchanges of the user's windows that are not memories, newest first.
+
+        Each exchange has the form of the memory that it may become.
+        """
         await self.users.ask(user_id, Shard.newest_event)  # wait until the shard has caught up
         async with self.users.in_time(user_id):
             return await self.recall.said_by(user_id)
@@ -206,9 +211,10 @@ class MemoryService:
         return (await self.one_partly(False, user_id, memory_id))[0]
 
     async def one_partly(self, partial: bool, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, Sequence[Behind]]:
-        """Like `one`; return also the parts that are still being recovered.
+        """Like `one`, but return also the parts of the user's partition that are still being recovered.
 
-        Raises `ShardComingBack` instead of `MemoryNotFound` if the memory may be in one of them.
+        If `partial`, do not wait for the recovery. If the memory is not found, but may be in a part that is not
+        recovered yet, raise `ShardComingBack` instead of `MemoryNotFound`.
         """
         found, behind = await self.users.ask_partly(partial, user_id, Shard.memory_of, user_id, memory_id)
         if found is None or is_expired(found, self.clock.now()):
@@ -218,9 +224,9 @@ class MemoryService:
         return found, behind
 
     async def of_source(self, user_id: str, source: str) -> OfSource:
-        """Return the ids that this source contributed to, in the shard and the windows, expired ones included.
+        """Return the ids of memories, exchanges and notes to which this source contributed, including expired ones.
 
-        Read the windows first: an exchange that is promoted meanwhile is then found in the shard.
+        The windows are read before the shard: an exchange that is promoted in between is then found in the shard.
         """
         partition = self.users.partition_here(user_id)
         window = self.windows.newest_of(partition, user_id, 0, sys.maxsize)
@@ -241,7 +247,9 @@ class MemoryService:
         return OfSource(memories, exchanges, notes)
 
     async def archived(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
-        """Return the id of an archived memory, or of the one that a near-copy with this id was merged into.
+        """Return the id of an archived memory.
+
+        For the id of a near-copy, return the id of the archived memory that it was merged into.
 
         Raises `MemoryNotFound`.
         """
@@ -252,7 +260,9 @@ class MemoryService:
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id} in the archive")
 
     async def known(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
-        """Return the id of a memory, archived or not, or of the one that a near-copy with this id was merged into.
+        """Return the id of a memory, which may be archived.
+
+        For the id of a near-copy, return the id of the memory that it was merged into.
 
         Raises `MemoryNotFound`.
         """
@@ -267,11 +277,14 @@ class MemoryService:
     # The whole worker
 
     async def moment(self) -> int:
-        """Return the lifecycle's now (epoch ms); before an event clock has started, the shards' newest event."""
+        """Return the current time of the lifecycle's clock (epoch ms).
+
+        An event clock has no time before its first event: then return the time of the newest event in the shards.
+        """
         return await self.shards.moment(self.clock)
 
     async def state_counts(self, at: int) -> dict[State, int]:
-        """Memories of this worker's shards by state, as of `at` (epoch ms); nothing is written."""
+        """Count the memories of this worker's shards by their state at `at` (epoch ms). This writes nothing."""
         totals = dict.fromkeys(State, 0)
         for counts in await self.shards.call_each(Shard.state_counts, at, self.settings.lifecycle):
             for state, count in counts.items():
@@ -279,7 +292,10 @@ class MemoryService:
         return totals
 
     async def snapshot(self) -> Copy:
-        """Make the analysts' copy now, and return when it is in place. A backlog of messages goes first."""
+        """Make the analysts' copy, and return when it is in place.
+
+        During a backlog of messages, the copy waits, but at most for `long_term.intake_first_seconds`.
+        """
         try:
             return await self._analytics.snapshot()
         except ShardNotHere as exc:

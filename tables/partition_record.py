@@ -1,7 +1,7 @@
-"""Partition record: the number of partitions of a data directory, noted there by its first worker.
+"""Partition record: a file with the number of partitions of a data directory, written by its first worker.
 
-With another number, users would be sent to other shards than those that have their memories, and a broker that is
-empty or away cannot tell.
+With another number of partitions, users would be assigned to shards that do not have their memories. The broker
+cannot always tell the right number, because it may be empty or unreachable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ NAME: Final = "partitions"
 
 
 def recorded_partitions(data_dir: Path) -> int | None:
-    """Return the noted number; None if no worker, or an earlier version, has begun there. Raises `DataDirError`."""
+    """Return the recorded number of partitions; None if there is no record. Raises `DataDirError`.
+
+    There is no record if no worker has used the directory yet, or only workers of an older version.
+    """
     path = data_dir / NAME
     try:
         text = path.read_text(encoding="ascii").strip()
@@ -30,7 +33,7 @@ def recorded_partitions(data_dir: Path) -> int | None:
 
 
 def record_partitions(data_dir: Path, partitions: int) -> None:
-    """Note the number, unless it is noted already. Raises `DataDirError`."""
+    """Record the number of partitions, unless the record has the same number. Raises `DataDirError`."""
     if recorded_partitions(data_dir) == partitions:
         return
     try:
@@ -40,7 +43,10 @@ def record_partitions(data_dir: Path, partitions: int) -> None:
 
 
 def other_partitions(data_dir: Path, partitions: int) -> tuple[str, str] | None:
-    """Return what is wrong with this number and how to correct it; None if it is right. Raises `DataDirError`."""
+    """Compare this number of partitions with the record. Return the problem and its correction; None if they agree.
+
+    Without a record, there is no problem. Raises `DataDirError`.
+    """
     recorded = recorded_partitions(data_dir)
     if recorded in (None, partitions):
         return None
@@ -49,6 +55,6 @@ def other_partitions(data_dir: Path, partitions: int) -> tuple[str, str] | None:
 
 
 def require_partitions(data_dir: Path, partitions: int) -> None:
-    """Raises `SettingsError` if another number is noted; `DataDirError`."""
+    """Raise `SettingsError` if another number of partitions is recorded. Also raises `DataDirError`."""
     if wrong := other_partitions(data_dir, partitions):
         raise SettingsError([": ".join(wrong)])

@@ -15,7 +15,7 @@ def quoted(path: Path | str) -> str:
 
 
 def synced(path: Path) -> None:
-    """Sync a file's bytes, or a folder's names, to the disk: they survive a power cut."""
+    """Sync a file's bytes, or a folder's list of files, to the disk, so that they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -29,9 +29,10 @@ def sync_data(file: int) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace the file by one with this content, so that it survives a power cut. Raises OSError.
+    """Replace the file atomically by one with this content, which then survives a power cut. Raises OSError.
 
-    Several workers of one data directory may do so at once: each has its own draft, and the last one stays.
+    Several workers that share a data directory may write the same file at once. Each worker writes its own draft; the
+    draft that is renamed last becomes the file.
     """
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
     try:
@@ -48,7 +49,7 @@ def write_whole(path: Path, content: bytes) -> None:
 def make_usable(folder: Path, mode: int = 0o777) -> None:
     """Make the folder with this mode, if it is missing. Raises `DataDirError` if it cannot be written to.
 
-    The umask restricts the mode; parent folders that are made get their mode from the umask alone.
+    The umask restricts the mode. Missing parent folders are made, too; their mode depends only on the umask.
     """
     try:
         folder.mkdir(mode, parents=True, exist_ok=True)

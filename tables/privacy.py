@@ -1,7 +1,8 @@
 """A data directory is private to its owner: other users of the machine cannot read it.
 
-The folder's own mode shuts them out, regardless of the modes of the files below it. The umask belongs to the whole
-process, so only a command sets it (`streams/doors/cli/process.py`): Siltstone as a library does not change it.
+The mode of the data directory itself keeps other users out, regardless of the modes of the files in it. The umask
+belongs to the whole process, so only a command sets it (`streams/doors/cli/process.py`). If Siltstone is used as a
+library, it does not change the umask.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from tables.paths import make_usable
 
 log = logging.getLogger(__name__)
 
-#: Umask for a separate process: no other user can read its files, in any folder.
+#: With this umask, only the owner can read the files that a process creates, in any folder.
 OWNER_ALONE: Final = 0o077
 
 
 def make_private(folder: Path) -> None:
     """Make the data directory if it is missing, and remove other users' rights to it.
 
-    A group keeps access that it was given on purpose: if it has rights and others have none, or if new files get its
-    id (setgid). Raises `DataDirError` if the directory cannot be written to.
+    A group keeps rights that it was given on purpose. They count as such if other users have no rights, or if the
+    directory has the setgid bit. Raises `DataDirError` if the directory cannot be written to.
     """
     make_usable(folder, stat.S_IRWXU)
     mode = stat.S_IMODE(folder.stat().st_mode)
@@ -38,7 +39,7 @@ def make_private(folder: Path) -> None:
 def umask_of(folder: Path) -> int:
     """Return the umask that restricts files to the data directory's owner, and to a group that has access.
 
-    It is the same before `make_private` and after it, and `OWNER_ALONE` if the folder does not exist yet.
+    The result is the same before and after `make_private`. If the folder does not exist yet, it is `OWNER_ALONE`.
     """
     try:
         mode = folder.stat().st_mode
@@ -50,7 +51,7 @@ def umask_of(folder: Path) -> int:
 
 
 def _lets_group_in(mode: int) -> bool:
-    """True if the group got its rights on purpose: rights that come with a usual umask do not count."""
+    """True if the group was given its rights on purpose. Rights that a usual umask leaves do not count."""
     return bool(mode & stat.S_IRWXG) and (not mode & stat.S_IRWXO or bool(mode & stat.S_ISGID))
 
 

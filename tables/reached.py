@@ -1,7 +1,8 @@
-"""Reached offsets: how far the state in a partition's folder is, readable without opening it.
+"""Reached offset: a file beside a shard with the offset of `long-term` before which the shard has all events.
 
-A worker that joins its group reports what is on its disk before any of it is open. The offset may be inexact: it
-decides which worker gets a partition, never what is read again.
+The file can be read without opening the shard. A worker that joins its consumer group reports the offsets of the
+shards on its disk before it opens them. The offset may be out of date: it only decides which worker gets a partition,
+never from which offset the log is read.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = "reached"
-#: Without it there is no state in a folder.
+#: A folder without this file has no shard.
 CATALOG: Final = "catalog.duckdb"
 
 
 def note_reached(folder: Path, offset: int) -> None:
-    """Note that the state in the folder includes all of `long-term` before this offset."""
+    """Record that the shard in the folder has applied all events of `long-term` before this offset."""
     draft = folder / f"{NAME}.draft"
-    with suppress(OSError):  # the folder is gone with its partition, or the disk is full, which others report
+    with suppress(OSError):  # the partition's folder was removed, or the disk is full: other code reports that
         draft.write_text(str(offset), encoding="ascii")
         draft.replace(folder / NAME)
 
 
 def reached(folders: Path) -> dict[int, int]:
-    """Return the offset by partition, for each folder with state; 0 if none was noted."""
+    """Return the recorded offset of each partition that has a shard below `folders`; 0 if it has no record."""
     found = {}
     with suppress(OSError):  # no folders yet, or one is being removed
         for folder in folders.iterdir():

@@ -1,7 +1,8 @@
-"""Ascending numbers and the place of each, held as runs of consecutive numbers, 24 bytes a run.
+"""A list of ascending numbers, stored as runs of consecutive numbers. A run takes 24 bytes of memory.
 
-Numbers of memories are given in sequence, and once, so most are consecutive. If a tenth of them is gone, at random,
-they take a byte or two each.
+The list returns the place of a number, and the number at a place. Each new memory gets the next number, and no number
+is used twice, so most numbers are consecutive. If a tenth of the memories was removed, at random, the list takes
+about two bytes for each number.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]
 
-#: Far above all places, even after a number is added.
+#: Added to a number below the first run: the sum is far above all places, so that the number counts as missing.
 _NOWHERE: Final = np.array([1 << 62], np.int64)
 
 
 class Runs:
-    """Ascending numbers; their places are counted from 0.
+    """Ascending numbers. The place of the first number is 0.
 
     runs = Runs(np.array([5, 6, 9]))
     runs.places(np.array([6, 7, 9]))    # [1, 2]: missing numbers are left out
@@ -27,10 +28,10 @@ class Runs:
 
     def __init__(self, numbers: Numbers | None = None) -> None:
         self._firsts: Numbers = np.empty(0, np.int64)
-        #: The place of each run's first number, and then the next free place.
+        #: The place of each run's first number. The last entry is the next free place.
         self._starts: Places = np.zeros(1, np.int64)
-        #: Added to a number for its place, indexed by how many runs begin at or before it; for none, the end of all
-        #: places.
+        #: The difference between a number's place and the number itself. The index is the count of runs that begin at
+        #: or before the number; the first entry is `_NOWHERE`.
         self._behind: Places = _NOWHERE
         if numbers is not None:
             self.add(numbers)
@@ -49,7 +50,7 @@ class Runs:
         return int(self._firsts[-1] + self._starts[-1] - self._starts[-2] - 1) if len(self._firsts) else -1
 
     def add(self, numbers: Numbers) -> None:
-        """Add numbers above all others, int64[n], ascending."""
+        """Add ascending numbers, int64[n], which must be higher than all numbers in the list."""
         if not len(numbers):
             return
         begins = np.flatnonzero(np.diff(numbers, prepend=self.highest if len(self._firsts) else numbers[0] - 2) != 1)
@@ -58,14 +59,14 @@ class Runs:
         self._behind = np.concatenate([_NOWHERE, self._starts[:-1] - self._firsts])
 
     def places(self, numbers: Numbers) -> Places:
-        """Return the places of these numbers, in their order; missing ones are left out."""
+        """Return the places of these numbers, in their order. Numbers that are not in the list are left out."""
         runs = self._firsts.searchsorted(numbers, side="right")
         places = self._behind[runs] + numbers
         found: Places = places[places < self._starts[runs]]
         return found
 
     def looked_up(self, numbers: Numbers) -> tuple[Places, npt.NDArray[np.bool_]]:
-        """Return the place of each number, valid only if it is there, and whether it is."""
+        """Return for each number its place, and whether the list has it. If it does not, the place means nothing."""
         runs = self._firsts.searchsorted(numbers, side="right")
         places = self._behind[runs] + numbers
         return places, places < self._starts[runs]

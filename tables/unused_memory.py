@@ -1,7 +1,7 @@
-"""Returns unused memory to the system: allocators keep memory that was needed only for a moment.
+"""Returns unused memory to the operating system, because allocators keep memory that was needed for a moment.
 
-A scan of a million rows takes a hundred megabytes for some tenths of a second. Without this, the process would keep
-them for its lifetime, once for each thread that had them.
+A scan of a million rows needs a hundred megabytes for some tenths of a second. Without `give_back`, the process would
+keep this memory until it ends, once for each thread that has made such a scan.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 def give_back() -> None:
-    """Release Arrow's pool and the C library's free heap, as far as the library can."""
+    """Release the unused memory of Arrow's pool and, if the C library is glibc, of its heap."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # not every Linux has glibc

@@ -33,21 +33,21 @@ from siltstone_client.said import found, portions, said
 SCHEME: Final = "siltstone"
 #: The session id for events that come without one.
 NO_SESSION: Final = "__unknown_session_id__"
-#: The service remembers which events were added for this many sessions, the most recent ones.
+#: The maximum number of sessions for which the service remembers the added events. The most recent sessions stay.
 MOST_SESSIONS: Final = 1000
 
 
 def scoped(app_name: str, user_id: str) -> str:
-    """The Siltstone user of an application's user: applications do not share users."""
+    """The id of the Siltstone user for a user of an application. With these ids, applications do not share users."""
     return f"{quote(app_name, safe='')}/{quote(user_id, safe='')}"
 
 
 class SiltstoneMemoryService(BaseMemoryService):
-    """Stores the texts of sessions: they can be found at once, and Siltstone decides what to keep for good.
+    """Stores the texts of sessions. Searches find them at once, and Siltstone decides which texts it keeps for good.
 
-    The event's id becomes the message's id, so a session may be added repeatedly. `user_of` returns the Siltstone
-    user of an application's user, by default `scoped`; with `lambda app, user: user`, applications share users. With
-    `touch=False`, searches count as no access. Failures raise `SiltstoneError`.
+    An event's id becomes the message's id, so a session may be added repeatedly. `user_of` returns the Siltstone user
+    for a user of an application. Its default is `scoped`; with `lambda app, user: user`, applications share users.
+    With `touch=False`, searches do not count as accesses. Failures raise `SiltstoneError`.
     """
 
     def __init__(
@@ -134,7 +134,10 @@ class SiltstoneMemoryService(BaseMemoryService):
 
 
 def from_uri(uri: str, **_: Any) -> SiltstoneMemoryService:
-    """The service at `siltstone://host:port`, or `siltstone+https://` for TLS. The token is in `SILTSTONE_TOKEN`."""
+    """The service at `siltstone://host:port`, or at `siltstone+https://host:port` for TLS.
+
+    The token is read from the environment variable `SILTSTONE_TOKEN`.
+    """
     parts = urlsplit(uri)
     if not parts.hostname:
         raise ValueError(f"{uri!r}: give it as {SCHEME}://host:port")

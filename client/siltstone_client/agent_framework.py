@@ -15,7 +15,7 @@ from siltstone_client.memory import Memory
 from siltstone_client.said import said
 from siltstone_client.talk import Talk, recalled
 
-#: The provider keeps unsent messages of this many sessions, the most recent ones.
+#: The maximum number of sessions whose unsent messages the provider keeps. The most recent sessions stay.
 MOST_SESSIONS: Final = 1000
 _ROLES = ("user", "assistant")
 
@@ -24,7 +24,7 @@ class SiltstoneProvider(ContextProvider):
     """Adds memories that match the input before a run, and stores the input and the answer after it.
 
     Messages that this or another provider added are not stored. While no worker answers, the agent goes on, and the
-    messages are sent later. With `touch=False`, recalling counts as no access.
+    messages are sent later. With `touch=False`, the search for memories does not count as an access.
     """
 
     def __init__(
@@ -78,7 +78,10 @@ def _session_id(session: AgentSession, context: SessionContext) -> str:
 
 
 def _spoken(messages: Iterable[Message]) -> list[tuple[str, str]]:
-    """Role and text of the messages of users and assistants. A message with an attribution came from a provider."""
+    """The role and the text of each message of users and assistants.
+
+    Messages with an attribution are left out, because a provider added them.
+    """
     return [
         (role, text)
         for message in messages

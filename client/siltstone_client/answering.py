@@ -26,7 +26,7 @@ from siltstone_client.own_writes import OwnWrites
 
 T = TypeVar("T", bound=Answer)
 
-#: An error quotes this much of a response that is not Siltstone's.
+#: The maximum number of characters that an error quotes from a response that is not Siltstone's.
 _SHOWN_CHARS = 200
 _KINDS: Mapping[int, type[Refused]] = {
     400: InvalidRequest,
@@ -41,7 +41,10 @@ _PASSING = (429, 502, 503, 504)
 
 
 def answer_of(call: Call[T], response: httpx.Response, own: OwnWrites | None) -> T:
-    """The typed answer; `own` records a write. Raises `Refused`, `UnreadableAnswer`, or `NotYetApplied`."""
+    """The typed answer to a call. If it is a write, `own` records it.
+
+    Raises `Refused`, `UnreadableAnswer`, or `NotYetApplied`.
+    """
     if not response.is_success:
         raise _refusal(response)
     try:
@@ -79,7 +82,7 @@ def _detail(response: httpx.Response) -> str:
         said: Any = response.json()["detail"]
     except (ValueError, KeyError, TypeError):
         said = response.text[:_SHOWN_CHARS] or response.reason_phrase
-    if isinstance(said, list):  # pydantic's errors: name field and reason, leave out the value
+    if isinstance(said, list):  # these are pydantic's errors: keep the field and the reason, leave out the value
         said = "; ".join(_of_field(one) for one in said)
     return " ".join(str(said).split())
 
@@ -98,7 +101,7 @@ def _complaint(exc: ValidationError) -> str:
 
 
 def _seconds(given: str | None) -> float | None:
-    """The seconds of `Retry-After`, as Siltstone writes it; None for a date, which a proxy may write."""
+    """The seconds of `Retry-After`; None if it is missing or is a date, as a proxy may write it."""
     try:
         return max(0.0, float(given)) if given is not None else None
     except ValueError:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Answer(BaseModel):
-    """Frozen: an answer describes the moment at which the worker wrote it."""
+    """The base class of answers. They are frozen, because each describes the state at one moment."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -18,7 +18,8 @@ class Answer(BaseModel):
 class Written(Answer):
     """A write that is in the log.
 
-    `token`: pass it, or the whole answer, to a read as `at_least`. `applied`: true for a write that waited.
+    `token`: pass it, or the whole answer, to a read as `at_least`; None if nothing was written. `applied`: true if
+    the write has waited until its effect could be read; None if it did not wait.
     """
 
     token: str | None
@@ -35,7 +36,7 @@ class Accepted(Written):
 
 
 class NotTaken(Answer):
-    """A message of a list that was refused: its `index` in the list, from 0, and the reason (`detail`).
+    """A refused message of a list: its `index` in the list, from 0, and the reason (`detail`).
 
     `kind`: `invalid_fields`, or `nothing_said` if the message has no text.
     """
@@ -46,14 +47,17 @@ class NotTaken(Answer):
 
 
 class AcceptedMessages(Written):
-    """Messages that are in the log, in order; each `event_id` is the message's id. `not_taken`: the refused ones."""
+    """Messages that are in the log, in order. Each `event_id` is a message's id. `not_taken`: refused messages."""
 
     accepted: list[Accepted]
     not_taken: list[NotTaken] = []
 
 
 class ForgottenSource(Written):
-    """The numbers of forgotten memories, exchanges that were no memories, and short-term memories of a source."""
+    """The result of `forget_source`: the numbers of forgotten memories, exchanges, and short-term memories.
+
+    `exchanges` counts only the exchanges that were not memories.
+    """
 
     user_id: str
     source: str
@@ -75,7 +79,7 @@ class RequestedSummary(Written):
 
 
 class Behind(Answer):
-    """A part of a partition that its worker is still restoring: `done` of `of_all`, in `unit`."""
+    """A part of a partition that is still being restored. `done`: the restored amount; `of_all`: the total amount."""
 
     partition: int
     part: str
@@ -87,7 +91,10 @@ class Behind(Answer):
 
 
 class MayBePartial(Answer):
-    """With `partial=True`: whether data that may belong here is not restored yet, and which."""
+    """Fields that only an answer to a call with `partial=True` has.
+
+    `partial`: whether data that may belong to the answer is still being restored. `behind`: the parts with this data.
+    """
 
     partial: bool | None = None
     behind: list[Behind] | None = None
@@ -118,7 +125,11 @@ class Hit(Answer):
 
 
 class Found(MayBePartial):
-    """Hits, most relevant first. `better_elsewhere` counts more relevant memories of states that are not searched."""
+    """Hits, most relevant first.
+
+    `better_elsewhere`: by state, the number of memories that are more relevant than all hits, but are no hits,
+    because their states were not searched.
+    """
 
     results: list[Hit]
     better_elsewhere: dict[str, int]
@@ -175,7 +186,7 @@ class Notes(Answer):
 
 
 class Context(Exchanges, MayBePartial):
-    """What an assistant needs before it answers; `prompt` is all of it as one text."""
+    """Exchanges, notes and memories that an assistant needs before it answers. `prompt`: all of them as one text."""
 
     notes: list[Note]
     memories: list[Hit]
@@ -210,7 +221,10 @@ class OneMemory(StoredMemory, MayBePartial):
 
 
 class Memories(MayBePartial):
-    """A page of memories, oldest first. `total`: all that match; `next`: the next page's `after`, None at the end."""
+    """A page of memories, oldest first.
+
+    `total`: the number of all matching memories. `next`: the `after` of the next page; None on the last page.
+    """
 
     memories: list[StoredMemory]
     total: int
@@ -252,7 +266,7 @@ class Links(Answer):
 
 
 class RelatedMemory(Answer):
-    """A linked (`relation` explicit) or similar (semantic) memory. `similarity` is a cosine."""
+    """A memory that is linked (`relation` is `explicit`) or similar (`semantic`). `similarity` is a cosine."""
 
     id: UUID
     memory: str
@@ -265,7 +279,7 @@ class RelatedMemory(Answer):
 
 
 class Related(Answer):
-    """Linked memories by weight, then similar ones."""
+    """The linked memories, by weight, followed by the similar memories."""
 
     id: UUID
     related: list[RelatedMemory]
@@ -315,14 +329,14 @@ class Parts(Answer):
 
 
 class WaitsFor(Answer):
-    """What must happen before an exchange is scored: more exchanges, or the session's end."""
+    """An exchange is scored after this number of further `exchanges`, or when its session ends."""
 
     exchanges: int
     session_ends_at: datetime
 
 
 class Decision(Answer):
-    """The decision on an exchange, `why` it was made, and what would `change` it."""
+    """The decision on an exchange. `why`: its reason. `change`: the changes that would lead to another decision."""
 
     message_ids: list[str]
     text: str
@@ -360,7 +374,7 @@ class StateCount(Answer):
 
 
 class DailyStates(Answer):
-    """Memories at the end of a UTC day."""
+    """The number of memories in each state at the end of a UTC day."""
 
     day: date
     active: int
@@ -369,7 +383,7 @@ class DailyStates(Answer):
 
 
 class States(Answer):
-    """Memories by state, over all users of the contacted worker."""
+    """The number of memories in each state, for all users of the worker that answered."""
 
     at: datetime
     total: int
@@ -378,6 +392,6 @@ class States(Answer):
 
 
 class Reached(Answer):
-    """The awaited writes can be read."""
+    """The answer of `wait_for`: the writes can be read."""
 
     applied: bool

@@ -23,8 +23,8 @@ T = TypeVar("T", bound=answers.Answer)
 class AsyncMemory:
     """Siltstone's memory, at the address of any worker. Tasks of an event loop, or threads, may share a client.
 
-    `token`: `slt_…`; with the token of a single user, `user_id` may be left out. `timeout`: seconds that one attempt
-    may take to connect, to send, and to be answered, in addition to the time that the worker was asked to wait.
+    `token`: `slt_…`; with the token of a single user, `user_id` may be left out. `timeout`: the maximum seconds for
+    each step of an attempt (connect, send, receive); the time that the worker was asked to wait is added to it.
     `transport`: an httpx transport, for your own proxies and certificates.
 
     Writes take `wait`, True or a number of seconds: the call then returns when the effect can be read, and raises
@@ -126,7 +126,7 @@ class AsyncMemory:
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Context:
-        """What an assistant needs before it answers: the session's newest exchanges, notes, memories, one `prompt`.
+        """The session's newest exchanges and notes, matching memories, and all of them as one `prompt` for a model.
 
         Without a `query`, the user's last message is the query.
         """
@@ -156,7 +156,7 @@ class AsyncMemory:
     async def explain(
         self, *, user_id: str | None = None, session_id: str, limit: int | None = None, at_least: AtLeast = None
     ) -> answers.Decisions:
-        """Why each exchange of a session was promoted or dropped, and what would have to change."""
+        """The decision on each exchange of a session, its reason, and the changes for another decision."""
         return await self._answer(calls.explain(session_id, at_least, user_id=user_id, limit=limit))
 
     async def end_session(
@@ -188,11 +188,11 @@ class AsyncMemory:
         timestamp: Moment | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """Keep a text: for good, or with `kind="short_term"` for `ttl_seconds` with its session.
+        """Keep a text for good. With `kind="short_term"`, keep it until its session ends, at most for `ttl_seconds`.
 
-        With `kind="item"` the text is a value under the key `memory_id`: it replaces the previous value and does not
-        decay. The memory's id is `memory_id`, or else the answer's `event_id`. Without `importance` (0-100), the
-        worker estimates it from the text.
+        With `kind="item"`, the text is a value under the key `memory_id`: it replaces the previous value and does not
+        decay. The memory's id is `memory_id`, or the answer's `event_id` if no `memory_id` is given. Without
+        `importance` (0-100), the worker estimates it from the text.
         """
         return await self._answer(
             calls.remember(
@@ -222,7 +222,7 @@ class AsyncMemory:
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.OneMemory:
-        """Get one memory: an access, unless `touch` is false. The id of a near-copy gives its merged memory."""
+        """Get one memory. This is an access, unless `touch` is false. A near-copy's id gives the merged memory."""
         return await self._answer(calls.get(memory_id, at_least, user_id=user_id, touch=touch, partial=partial))
 
     async def update(
@@ -234,7 +234,7 @@ class AsyncMemory:
         metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """Change the text or the metadata: metadata is merged into the existing one, and None removes a key."""
+        """Change the text or the metadata. The metadata is merged into the present metadata; None removes a key."""
         fields = None if metadata is None else dict(metadata)
         return await self._answer(calls.update(memory_id, wait, user_id=user_id, text=text, metadata=fields))
 
@@ -249,7 +249,7 @@ class AsyncMemory:
     async def forget_source(
         self, source: str, *, user_id: str | None = None, wait: Wait = False
     ) -> answers.ForgottenSource:
-        """Forget what one source contributed to: `tool`, `tool:search`, … Raises `NotFound` if there is nothing."""
+        """Forget all content to which a source contributed: `tool:search`, … Raises `NotFound` if there is none."""
         return await self._answer(calls.forget_source(source, user_id, wait))
 
     async def history(
@@ -304,7 +304,7 @@ class AsyncMemory:
         min_similarity: float = 0.5,
         at_least: AtLeast = None,
     ) -> answers.Related:
-        """Memories that are linked with this one, or similar to it (cosine)."""
+        """Memories that are linked with this one, or whose similarity to it is at least `min_similarity` (cosine)."""
         return await self._answer(
             calls.related(memory_id, at_least, user_id=user_id, limit=limit, min_similarity=min_similarity)
         )
@@ -312,7 +312,7 @@ class AsyncMemory:
     async def supersede(
         self, memory_id: Id, *, by: Id, user_id: str | None = None, wait: Wait = False
     ) -> answers.Accepted:
-        """Replace this memory by a newer one. It is kept, but default results leave it out."""
+        """Replace this memory by a newer one. The older memory is kept, but default results leave it out."""
         return await self._answer(calls.supersede(memory_id, by, user_id, wait))
 
     async def summaries(
@@ -338,11 +338,11 @@ class AsyncMemory:
         run_id: Id | None = None,
         wait: Wait = False,
     ) -> answers.RequestedSummary:
-        """Request the summary of a day, by default of the user's newest one."""
+        """Request the summary of a day; by default, of the day of the user's newest message."""
         return await self._answer(calls.summarize(user_id, day, run_id, wait))
 
     async def stats(self, *, days: int | None = None, at: Moment | None = None) -> answers.States:
-        """Count memories by state, over all users of the contacted worker; with `days`, for each day."""
+        """Count memories by state, for all users of the worker that answers; with `days`, also for the last days."""
         return await self._answer(calls.stats(days, at))
 
     async def wait_for(self, at_least: AtLeast, *, seconds: float = calls.WAIT_SECONDS) -> None:

@@ -18,21 +18,24 @@ T = TypeVar("T", bound=Answer)
 
 Id: TypeAlias = uuid.UUID | str
 State: TypeAlias = Literal["active", "cold", "deprecated"]
-#: How long a write waits for its effect: up to 60 seconds; True means 5 seconds, False means that it does not wait.
+#: Seconds that a write waits for its effect, at most 60. True means 5 seconds. False means that the write does not
+#: wait.
 Wait: TypeAlias = bool | float
 #: The writes that a read waits for: answers to writes, or their tokens.
 AtLeast: TypeAlias = Written | str | Sequence[Written | str] | None
 
-#: The wait of `wait=True`, and the longest wait of a read with `at_least`, in seconds.
+#: Seconds that a write with `wait=True` waits for its effect, and a read with `at_least` for the writes.
 WAIT_SECONDS = 5.0
+#: The maximum of `wait`, and of the `seconds` of `wait_for`.
 LONGEST_WAIT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. `waits`: for how many seconds the worker may hold it, in addition to its work.
+    """One request. `waits`: the seconds that the worker may wait for writes before it answers.
 
-    `user_id`: the user; None if the token identifies the user. `reads`: the request can wait for that user's writes.
+    `must_apply`: the call fails if the write's effect cannot be read by then. `user_id`: the user; None if the token
+    identifies the user. `reads`: the request can wait for the writes of that user.
     """
 
     method: str
@@ -129,7 +132,7 @@ def explain(session_id: str, at_least: AtLeast, **fields: Any) -> Call[answers.D
 
 
 def end_session(session_id: str, user_id: str | None, timestamp: Moment | None, wait: Wait) -> Call[answers.Accepted]:
-    """Resent only if nothing arrived: otherwise it could end a session that has continued."""
+    """Sent again only if the first attempt reached no worker. Otherwise it could end a session that has continued."""
     body = {} if timestamp is None else {"timestamp": moment(timestamp)}
     path = f"{_session(session_id)}/end"
     return _write("POST", path, answers.Accepted, wait, params={"user_id": user_id}, body=body, again=Again.UNSENT)
@@ -158,7 +161,7 @@ def page(at_least: AtLeast, filters: Sequence[str], after: Id | None, **fields: 
 
 
 def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
-    """Resent only if nothing arrived: otherwise it could undo an edit that another client made in between."""
+    """Sent again only if the first attempt reached no worker. Otherwise it could undo a later edit."""
     if fields["text"] is None and fields["metadata"] is None:
         raise ValueError("give text or metadata")
     body = _given(fields)
@@ -166,21 +169,22 @@ def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
 
 
 def forget(memory_id: Id, user_id: str | None, wait: Wait) -> Call[answers.Accepted]:
-    """The request has its own event id: when it is resent, an item that was written in between stays."""
+    """The request has its own event id, so it can be sent again: an item that was written in between stays."""
     params = {"user_id": user_id, "event_id": str(uuid.uuid4())}
     return _write("DELETE", _memory(memory_id), answers.Accepted, wait, params=params)
 
 
 def forget_user(user_id: str, wait: Wait) -> Call[answers.Accepted]:
-    """Resent only if nothing arrived: otherwise it could forget what was said in between."""
+    """Sent again only if the first attempt reached no worker. Otherwise it could forget later messages."""
     params = {"user_id": user_id}
     return _write("DELETE", "/v1/memories", answers.Accepted, wait, params=params, again=Again.UNSENT)
 
 
 def forget_source(source: str, user_id: str | None, wait: Wait) -> Call[answers.ForgottenSource]:
-    """An empty source is refused: the request would forget the whole user.
+    """An empty source is refused, because the request would forget everything about the user.
 
-    Resent only if nothing arrived: otherwise the answer could be that the source has nothing.
+    Sent again only if the first attempt reached no worker. Otherwise the answer could be `NotFound`, although the
+    first attempt has succeeded.
     """
     if not source:
         raise ValueError("source: must not be empty")
@@ -232,7 +236,11 @@ def summary(day: date, user_id: str | None, at_least: AtLeast) -> Call[answers.D
 
 
 def summarize(user_id: str | None, day: date | None, run_id: Id | None, wait: Wait) -> Call[answers.RequestedSummary]:
-    """With its own `run_id` it may be resent. Without a day it may not: another day may be the newest by then."""
+    """A request with a day may be sent again, because it has its own `run_id`.
+
+    A request without a day is sent again only if the first attempt reached no worker, because another day may be the
+    newest by then.
+    """
     body = {"user_id": user_id, "date": day and day.isoformat(), "run_id": _id(run_id or uuid.uuid4(), "run_id")}
     again = Again.UNSENT if day is None else Again.WHENEVER
     return _write("POST", "/v1/summaries", answers.RequestedSummary, wait, body=_given(body), again=again)
@@ -253,13 +261,13 @@ def wait_for(at_least: AtLeast, seconds: float) -> Call[answers.Reached]:
 
 
 def _tokens(at_least: AtLeast) -> list[str]:
-    """The tokens. A write that wrote nothing has none."""
+    """The tokens of the writes. A write that wrote nothing has no token."""
     given = [at_least] if isinstance(at_least, Written | str) else at_least or ()
     return [token for one in given if (token := one.token if isinstance(one, Written) else one)]
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are not None: the worker has its own defaults."""
+    """The fields that are not None. For the others, the worker uses its own defaults."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -269,7 +277,7 @@ def _spelt(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _id(given: Id, name: str) -> str:
-    """The id as text. Raises `ValueError` if it is not a UUID: as a part of a path, it would be another address."""
+    """The id as text. Raises `ValueError` if it is not a UUID, because in a path it could lead to another route."""
     try:
         return str(given if isinstance(given, uuid.UUID) else uuid.UUID(given))
     except (ValueError, AttributeError, TypeError):
@@ -281,7 +289,7 @@ def _memory(memory_id: Id) -> str:
 
 
 def _session(session_id: str) -> str:
-    """The session's path. Any text may be an id. Dots are escaped: a segment `.` or `..` would change the path."""
+    """The session's path. Any text may be an id. Dots are escaped, because a segment `.` or `..` would change it."""
     if not session_id:
         raise ValueError("session_id: must not be empty")
     return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}"

@@ -1,4 +1,4 @@
-"""What both clients share: the address, the token, the time limits."""
+"""The options that both clients share: the address, the token and the time limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from siltstone_client.messages import as_json
 from siltstone_client.own_writes import OwnWrites
 from siltstone_client.version import VERSION
 
-#: The characters allowed in a header. A later check would refuse others too, but its error would quote the token.
+#: The characters that a token may have. httpx refuses other characters as well, but its error would quote the token.
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 
@@ -32,7 +32,7 @@ def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any
 
 
 def request_options(call: Call[Any], timeout: float, own: OwnWrites | None) -> dict[str, Any]:
-    """The options of one request. Its read timeout includes the worker's wait, also that for `own` writes."""
+    """The options of one request. The read timeout includes the time that the worker waits, also for `own` writes."""
     own_headers = {} if own is None else own.headers(call)
     waits = max(call.waits, WAIT_SECONDS) if own_headers else call.waits
     options: dict[str, Any] = {"params": call.params, "timeout": httpx.Timeout(timeout, read=timeout + waits)}

@@ -45,7 +45,7 @@ class UnreadableAnswer(SiltstoneError):
 class NotYetApplied(SiltstoneError):
     """The write is in the log, but its effect could not be read within `wait`.
 
-    Do not write it again. `accepted` is its answer: pass it to a read as `at_least`, which waits again.
+    Do not write it again. `accepted` is the answer to the write. Pass it as `at_least` to a read, which waits again.
     """
 
     def __init__(self, accepted: Written) -> None:
@@ -76,11 +76,14 @@ class ScopeMissing(Refused):
 
 
 class NotFound(Refused):
-    """This user has no such memory, session or day. Those of other users are not found either."""
+    """This user has no such memory, session or day. The data of other users is never found."""
 
 
 class Unavailable(Refused):
-    """The worker is busy, or restores the user's partition. `retry_after`: seconds; None if it names no time."""
+    """The worker is busy, or restores the user's partition.
+
+    `retry_after`: the seconds after which to ask again; None if the answer names no time.
+    """
 
     def __init__(self, status: int, detail: str, retry_after: float | None) -> None:
         self.retry_after = retry_after

@@ -1,4 +1,4 @@
-"""What an in-memory Siltstone knows of one user: sessions, notes, memories, links."""
+"""The data of one user in an in-memory Siltstone: sessions, notes, memories and links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
-#: As in a worker at default settings.
+#: The limits of an exchange (silence and messages), and the age limit of a window, by the default settings of a
+#: worker.
 EXCHANGE_GAP: Final = timedelta(seconds=120)
 EXCHANGE_MESSAGES: Final = 16
 WINDOW: Final = timedelta(days=1)
@@ -27,7 +28,7 @@ def words(text: str) -> set[str]:
 
 
 def relevance(question: str, text: str) -> float:
-    """The share of the question's words that the text has, 0-1. A worker compares meanings."""
+    """The share of the question's words that are in the text, 0-1. A worker compares meanings instead."""
     asked = words(question)
     return len(asked & words(text)) / len(asked) if asked else 0.0
 
@@ -64,7 +65,7 @@ class Held:
     superseded_by: uuid.UUID | None = None
 
     def shown(self) -> dict[str, Any]:
-        """The memory as the API shows it. It does not decay: its score is its importance, and its state active."""
+        """The memory as the API shows it. It does not decay: its score is its importance, and its state is active."""
         return {
             "id": str(self.id),
             "memory": self.text,
@@ -97,7 +98,7 @@ class Link:
     created_at: datetime
 
     def shown(self, seen_from: uuid.UUID) -> dict[str, Any]:
-        """The link as the API shows it beside one of its memories."""
+        """The link as the API shows it for one of its two memories, `seen_from`."""
         return {
             "source_id": str(self.source_id),
             "target_id": str(self.target_id),
@@ -110,14 +111,18 @@ class Link:
 
 @dataclass(slots=True)
 class Session:
-    """A session's messages. An ended one has become memories, and stays in its window."""
+    """The messages of a session. After its end, the exchanges are memories, but they also stay in the window."""
 
     id: str
     said: list[Said] = field(default_factory=list)
     ended: bool = False
 
     def exchanges(self) -> list[list[Said]]:
-        """The messages in time order, cut as a worker does: an answered user speaks again, or is silent for long."""
+        """The exchanges in time order, by the rules of a worker.
+
+        A new exchange begins when the user speaks after an answer, after a long silence, or when the last one is
+        full.
+        """
         cut = list[list[Said]]()
         for one in sorted(self.said, key=lambda message: message.at):
             last = cut[-1] if cut else []
@@ -163,7 +168,7 @@ class User:
     summaries: dict[str, tuple[uuid.UUID, str]] = field(default_factory=dict)
 
     def keep(self, memory: Held) -> None:
-        """Add a memory, or replace an item. One that was forgotten stays so, except an item."""
+        """Add a memory, or replace an item. A forgotten memory is not added again, unless it is an item."""
         if memory.id in self.memories and memory.kind != "item":
             return
         if memory.id in self.forgotten and memory.kind != "item":
@@ -190,7 +195,7 @@ class User:
         self.links = [one for one in self.links if identity not in (one.source_id, one.target_id)]
 
     def recent(self, now: datetime) -> Iterable[Held]:
-        """The exchanges of windows that are not memories, each as the memory that it may become."""
+        """The exchanges in the windows that have not become memories, each as the memory that it would become."""
         for session in self.sessions.values():
             for exchange in session.exchanges():
                 made = memory_of(self.id, session.id, exchange)
@@ -217,7 +222,7 @@ def _quoted(part: str) -> str:
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content: a text, or parts of which those with text count."""
+    """The text of a message's content, which is a text, or parts. Parts without text are left out."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]
@@ -247,7 +252,7 @@ def shown_exchange(exchange: Sequence[Said], is_open: bool) -> dict[str, Any]:
 
 
 def shown_decision(user: User, session: Session, exchange: Sequence[Said]) -> dict[str, Any]:
-    """What became of an exchange: a memory, or undecided until its session ends."""
+    """The decision on an exchange: promoted, or undecided until its session ends."""
     made = memory_of(user.id, session.id, exchange)
     promoted = made.id in user.memories
     return {

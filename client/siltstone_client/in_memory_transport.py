@@ -1,4 +1,4 @@
-"""A transport of httpx that answers from memory: routes, users, errors."""
+"""An httpx transport that answers requests from memory: its routes, users and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answered = tuple[int, Any]
 
 
 class Refusal(Exception):
-    """An answer that is no success."""
+    """An answer with the status of an error, and the reason in `detail`."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status, self.detail = status, detail

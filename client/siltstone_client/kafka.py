@@ -25,7 +25,8 @@ from siltstone_client.messages import Message, Moment, as_json, check, moment, r
 log = logging.getLogger(__name__)
 
 TOPIC: Final = "siltstone.conversations"
-#: Callers may not set these: with other values, a worker would have to produce the record again, to its partition.
+#: Options that callers may not set. With other values, a record could be lost or written twice, or could reach a
+#: wrong partition, from which a worker would have to produce it again.
 _OURS: Final = (
     "bootstrap_servers",
     "partitioner",
@@ -34,7 +35,7 @@ _OURS: Final = (
     "acks",
     "enable_idempotence",
 )
-#: Prefixes of the options that say how to connect.
+#: The prefixes of the options for the connection to the broker.
 _CONNECTION: Final = ("client_id", "security_protocol", "ssl_context", "sasl_")
 _NOBODY: Final = (KafkaConnectionError, KafkaTimeoutError, OSError)
 
@@ -53,7 +54,7 @@ class Produced(NamedTuple):
 
 
 def key_of(user_id: str) -> bytes:
-    """The user's id in UTF-8: with this key, Kafka's own partitioner (murmur2) chooses the partition of Siltstone."""
+    """The user's id in UTF-8. With this key, Kafka's own partitioner (murmur2) chooses the user's partition."""
     if not user_id:
         raise ValueError("user_id: must not be empty")
     return user_id.encode()
@@ -63,9 +64,9 @@ class MessageProducer:
     """Produces chat messages to the topic that workers read. All in-sync replicas acknowledge each message.
 
     `options` are those of aiokafka's producer: `security_protocol`, `ssl_context`, `sasl_…`, `compression_type`,
-    `linger_ms`. Each record also has the `client_id` as its header `producer`, by which workers report clock skew.
-    Raises `ProducerError`, also for a missing topic: a broker might create it with a number of partitions that is
-    not that of Siltstone's topics.
+    `linger_ms`. Each record has the `client_id` in its header `producer`; workers report the clock skew of each
+    producer. Raises `ProducerError`, also if the topic is missing. Otherwise a broker might create it with another
+    number of partitions than Siltstone's topics have.
     """
 
     def __init__(self, bootstrap_servers: str, *, topic: str = TOPIC, **options: Any) -> None:
@@ -106,8 +107,8 @@ class MessageProducer:
     async def send(self, message: Message, *, user_id: str, session_id: str) -> Produced:
         """Produce one message; it is acknowledged when this returns.
 
-        Fields as in `Memory.add`. Send the messages of a session in order, one after the other. Raises `ValueError`
-        for a message that every worker would refuse.
+        The fields are those of `Memory.add`. Send the messages of a session in order, one after the other. Raises
+        `ValueError` for a message that every worker would refuse.
         """
         record = record_of(message, user_id, session_id)
         check(record)
@@ -132,7 +133,10 @@ class MessageProducer:
         return Produced(message_id, written.topic, written.partition, written.offset)
 
     async def _look_for_topic(self) -> None:
-        """Raise `ProducerError` if the topic is missing. Listing all topics creates none, unlike asking for one."""
+        """Raise `ProducerError` if the topic is missing.
+
+        This lists all topics, because a broker may create a missing topic if it is asked for that topic alone.
+        """
         connection = {name: value for name, value in self._options.items() if name.startswith(_CONNECTION)}
         admin = AIOKafkaAdminClient(bootstrap_servers=self._servers, **connection)
         try:

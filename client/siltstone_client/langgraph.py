@@ -3,7 +3,8 @@
     store = SiltstoneStore(Memory("http://127.0.0.1:8000"), user_id="my-app")
     graph = builder.compile(store=store)
 
-The store's values are memories of kind `item` of one Siltstone user, or a function returns each namespace's user:
+The store's values are memories of kind `item`. They belong to one Siltstone user, or a function returns the user of
+each namespace:
 
     SiltstoneStore(memory, user_id=lambda namespace: namespace[1])  # ("memories", "ann", …) belongs to "ann"
 """
@@ -47,11 +48,12 @@ MOST_FOUND: Final = 1000
 
 
 class SiltstoneStore(BaseStore):
-    """A put replaces the value, and returns when all readers can see it.
+    """A LangGraph store in Siltstone. `put` replaces a value, and returns when all readers can see the new value.
 
-    `index`: the paths of a value that a search uses if `put` names none; by default the whole value. A value that was
-    put with `index=False` is found by its key. Values are JSON of at most 30 KiB. Times are the worker's;
-    `created_at` is the time of the newest put, as in `InMemoryStore`. Failures raise `SiltstoneError`.
+    `index`: the paths to the texts of a value that a search uses, if `put` names no paths; by default the whole
+    value. For a value that was put with `index=False`, a search uses its key. Values are JSON of at most 30 KiB.
+    Times are by the worker's clock. `created_at` is the time of the newest put, as in `InMemoryStore`. Failures raise
+    `SiltstoneError`.
     """
 
     supports_ttl = True
@@ -154,7 +156,10 @@ class SiltstoneStore(BaseStore):
         return cut[op.offset : op.offset + op.limit]
 
     def _write(self, puts: Sequence[PutOp]) -> None:
-        """Write, and wait for the last write of each user: a user's writes become readable in order."""
+        """Write, and wait until all writes can be read.
+
+        It is enough to wait for the last write of each user, because a user's writes become readable in order.
+        """
         last: dict[str, Written] = {}
         for op in puts:
             user, key = self._user_of(op.namespace), _id(op.namespace, op.key)
@@ -173,7 +178,7 @@ class SiltstoneStore(BaseStore):
             self._memory.wait_for(written, seconds=LONGEST_WAIT)
 
     def _text(self, op: PutOp) -> str:
-        """The text that a search uses; the key if the paths have no text."""
+        """The text of the value that a search uses; the key if there is no text under the paths."""
         paths = self._index if op.index is None else op.index or ()
         texts = [text for path in paths for text in get_text_at_path(op.value, path)]
         text = "\n".join(texts).strip() or op.key or "-"
@@ -185,7 +190,7 @@ def _id(namespace: Namespace, key: str) -> uuid.UUID:
 
 
 def _escaped(namespace: Namespace) -> str:
-    """Every label with a slash behind it, and its own slashes escaped: a text prefix selects a subtree."""
+    """The labels, each escaped and followed by a slash. So a text prefix selects a namespace and those below it."""
     return "".join(f"{quote(label, safe='')}/" for label in namespace)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
-#: `role` (user, assistant, system, tool; developer is system, function is tool) and `content` (a text, or parts, of
-#: which those with `text` count; None beside tool calls has no text, and is not stored); optionally `message_id`,
-#: `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Other fields are stored.
+#: A message has a `role` (user, assistant, system, tool; developer means system, and function means tool) and a
+#: `content`: a text, or parts, of which only parts with `text` are used. The content may be None beside tool calls;
+#: such a message has no text, and is not stored. Optional fields are `message_id`, `timestamp`, `name`, `emotion`,
+#: `agent_id` and `metadata`. Other fields are stored as well.
 Message: TypeAlias = Mapping[str, Any]
 ROLES: Final = ("user", "assistant", "system", "tool", "developer", "function")
 MAX_CONTENT_BYTES: Final = 32 * 1024
@@ -56,7 +57,10 @@ def as_json(value: Any) -> bytes:
 
 
 def check(record: Mapping[str, Any]) -> None:
-    """Raises `ValueError` for a message that every worker would refuse: a producer gets no answer from workers."""
+    """Raise `ValueError` for a message that every worker would refuse.
+
+    A Kafka producer must check this itself, because it gets no answer from a worker.
+    """
     role, content = record.get("role"), record.get("content")
     if role not in ROLES:
         raise ValueError(f"role: must be one of {', '.join(ROLES)}")

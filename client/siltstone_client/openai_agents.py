@@ -23,18 +23,18 @@ _ROLES = ("user", "assistant")
 
 
 class SiltstoneSession:
-    """A session of the framework, whose log stays exact, with a copy of the conversation in Siltstone.
+    """A session of the framework that also copies the conversation to Siltstone.
 
-    `inner` is any session. Texts of users and assistants are copied; those of tools and recalled memories are not.
-    While no worker answers, the agent goes on, and the copy follows. With `touch=False`, recalling counts as no
-    access.
+    `inner` is any session; it holds the framework's log, which stays exact. The texts of users and assistants are
+    copied; the texts of tools and recalled memories are not. While no worker answers, the agent goes on, and the
+    texts are copied later. With `touch=False`, the search for memories does not count as an access.
     """
 
     def __init__(self, inner: Session, memory: Memory, *, user_id: str, top_k: int = 5, touch: bool = True) -> None:
         self._inner, self._memory = inner, memory
         self._user_id, self._top_k, self._touch = user_id, top_k, touch
         self._talk = Talk(memory, user_id, inner.session_id)
-        #: Popped items. A run that is tried again adds them again, but they are in Siltstone already.
+        #: The popped items. If a run is tried again, it adds them again, but Siltstone already has them.
         self._popped: Counter[str] = Counter()
 
     @property
@@ -72,16 +72,16 @@ class SiltstoneSession:
         return item
 
     async def clear_session(self) -> None:
-        """Clear the framework's log. Memories stay: `Memory.forget` and `forget_user` remove these."""
+        """Clear the framework's log. Memories stay; use `Memory.forget` or `Memory.forget_user` to remove them."""
         self._popped.clear()
         await self._inner.clear_session()
 
     async def recall(
         self, history: list[TResponseInputItem], new: list[TResponseInputItem]
     ) -> list[TResponseInputItem]:
-        """For `RunConfig(session_input_callback=…)`: puts memories that match the new input before the history.
+        """For `RunConfig(session_input_callback=…)`: put memories that match the new input before the history.
 
-        If no worker answers, it adds none.
+        If no worker answers, add no memories.
         """
         query = said(_text(item) for item in new if _role(item) == "user")
         text = await recalled(

@@ -1,4 +1,4 @@
-"""The own writes that a read must see: the newest one of each user and topic."""
+"""The client's own writes that its reads must see: the newest write of each user and topic."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from siltstone_client.answers import Accepted, AcceptedMessages, Written
 from siltstone_client.calls import Call
 
 HEADER: Final = "Siltstone-At-Least"
-#: The writes of this many users are known, the most recent writers. Older writes can be read without a token.
+#: The maximum number of users whose writes are noted. The users with the most recent writes stay; the writes of the
+#: others are so old that a read finds them without a token.
 MOST_USERS: Final = 10_000
 
 
 class OwnWrites:
     """The tokens of a client's writes, by user. Threads may share it.
 
-    A user's later write has a higher offset in the same partition of its topic, so the newest one covers the others.
+    A user's later write to a topic has a higher offset in the same partition. So a read that waits for the newest
+    write sees the older ones as well.
     """
 
     def __init__(self) -> None:
@@ -26,7 +28,7 @@ class OwnWrites:
         self._newest: OrderedDict[str | None, dict[str, Accepted]] = OrderedDict()
 
     def note(self, call: Call[Any], answer: Written) -> None:
-        """Note the answer to a write. A write that wrote nothing has no place in the log."""
+        """Note the answer to a write. If the write wrote nothing, it has no place in the log, and is not noted."""
         places = [place for place in _places(answer) if place.token]
         with self._lock:
             newest = self._newest.setdefault(call.user_id, {})
@@ -49,7 +51,10 @@ class OwnWrites:
 
 
 def _places(answer: Written) -> Iterable[Accepted]:
-    """The places that reads wait for. A requested summary has none: it may take a minute, too long for a read."""
+    """The places in the log for which reads wait.
+
+    A requested summary has no such place: it may take a minute, which is too long for a read.
+    """
     match answer:
         case AcceptedMessages():
             return answer.accepted

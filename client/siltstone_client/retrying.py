@@ -1,7 +1,7 @@
-"""Which calls are sent again, after which pause, and how often.
+"""Decides whether a call is sent again, after which pause, and how often.
 
-A write is sent again only if it has the same effect twice as once: the client gave it an id before the first attempt,
-or it sets a value. Other writes are sent again only if the attempt got no connection.
+A write is sent again only if a second attempt changes nothing: the client gave the write an id before the first
+attempt, or the write sets a value. Other writes are sent again only if the attempt got no connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from siltstone_client.errors import Unavailable, Unreachable
 
 
 class Again(Enum):
-    """When a call may be sent again."""
+    """The condition under which a call may be sent again."""
 
     WHENEVER = "it reads, has its own id, or sets a value"
     UNSENT = "nothing of it has arrived"
@@ -26,10 +26,11 @@ class Again(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often and how long a call is tried.
+    """The limits for the attempts of one call.
 
-    At most `attempts` times, and never later than `seconds` after the first attempt. Pauses are random, up to `first`
-    seconds, then up to twice that, and so on to `longest`; never shorter than the worker's `Retry-After`.
+    There are at most `attempts`, and none begins later than `seconds` after the first. The pauses are random: the
+    first is at most `first` seconds, and this limit doubles with each pause, up to `longest`. No pause is shorter
+    than the worker's `Retry-After`.
     """
 
     attempts: int = 4
@@ -52,7 +53,7 @@ class Retries:
 
 
 class _Pause(wait_base):
-    """Random and growing pauses: the clients of a worker that was away must not all return at once."""
+    """Random pauses that grow. Otherwise all clients of a worker that was away would return at the same moment."""
 
     def __init__(self, retries: Retries) -> None:
         self._backing_off = wait_random_exponential(multiplier=retries.first, max=retries.longest)

@@ -1,6 +1,6 @@
 """The texts that adapters read from a framework's messages, and the memories that they put before a model.
 
-These memories are marked and never stored again: a repeated memory says nothing new.
+These memories are marked, so that they are not stored again: a repeated memory has no new content.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from siltstone_client.answers import Hit
 from siltstone_client.memory import Memory
 
 Message = TypeVar("Message", bound=Mapping[str, Any])
-#: The API's limits for a message and for a query.
+#: The API's limits for the text of a message and for a query.
 MOST_BYTES: Final = 32 * 1024
 MOST_QUERY_CHARS: Final = 8 * 1024
 #: The API's limit for the messages of a request.
 MOST_MESSAGES: Final = 1000
-#: Below the API's limit for a request, because the JSON that is sent may be longer than the one measured here.
+#: The maximum size of a request. It is below the API's limit of 8 MiB, because the JSON that is sent may be longer
+#: than the JSON that is measured here.
 PORTION_BYTES: Final = 4 << 20
 _OPEN: Final = "<siltstone-memory>"
 _CLOSE: Final = "</siltstone-memory>"
@@ -38,7 +39,7 @@ def said(texts: Iterable[str | None]) -> str:
 
 
 def portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """Split messages into requests, in order: a worker always refuses a body of more than 8 MiB."""
+    """Split messages into requests, in order, because a worker refuses a request that is too large."""
     portion, size = list[Message](), 0
     for message in messages:
         bytes_ = len(json.dumps(message, default=str, ensure_ascii=False).encode(errors="replace"))
@@ -52,7 +53,10 @@ def portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def injected(hits: Iterable[Hit]) -> str | None:
-    """The memories as one marked text for a model; None if there are none. No memory can end the mark."""
+    """The memories as one text for a model, between marks; None if there are no memories.
+
+    The marks are removed from the memories, so that no memory can end the marked text.
+    """
     lines = [f"- {hit.memory.replace(_OPEN, '').replace(_CLOSE, '')}" for hit in hits]
     return "\n".join((_OPEN, _INTRODUCTION, *lines, _CLOSE)) if lines else None
 
@@ -65,7 +69,7 @@ def is_injected(text: str) -> bool:
 def found(
     memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None = None
 ) -> list[Hit]:
-    """The hits of a query, without recent exchanges of the session `beside`: the model sees these anyway."""
+    """The hits of a query, without recent exchanges of the session `beside`, because the model sees those anyway."""
     asked = query.strip()[:MOST_QUERY_CHARS]
     if not asked:
         return []

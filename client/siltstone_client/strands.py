@@ -24,10 +24,11 @@ DEFAULT_RESULTS = 5
 
 
 class SiltstoneStore(MemoryStore):
-    """One user's memory. With `extraction=True` the manager passes messages on, and Siltstone decides what to keep.
+    """A store with one user's memory.
 
-    A message that the manager passes on again, after a failure, is stored once. With `touch=False`, searches count as
-    no access. Failures raise `SiltstoneError`: the manager goes on without memory, and tries again.
+    With `extraction=True`, the manager passes all messages to this store, and Siltstone decides which of them it
+    keeps. If the manager passes a message again after a failure, it is stored once. With `touch=False`, searches do
+    not count as accesses. Failures raise `SiltstoneError`: the manager goes on without memory, and tries again.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class SiltstoneStore(MemoryStore):
         self._run = uuid.uuid4().hex
 
     async def initialize(self) -> None:
-        """An agent starts: it numbers its messages from 0 again."""
+        """Note that an agent starts. It numbers its messages from 0 again, so the message ids need another prefix."""
         self._run = uuid.uuid4().hex
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
@@ -101,9 +102,9 @@ class SiltstoneStore(MemoryStore):
         ]
 
     def _id(self, number: int | None, role: str, text: str) -> dict[str, str]:
-        """A `message_id` that is the same when the message is passed on again.
+        """The field `message_id`, which is the same if the message is passed again.
 
-        Empty without a number: a repeated message could not be recognised.
+        Without a number there is no such field, because the store could not recognise a repeated message.
         """
         if number is None:
             return {}

@@ -19,12 +19,16 @@ from siltstone_client.said import MOST_MESSAGES, found, injected, portions
 
 log = logging.getLogger(__name__)
 
-#: The limit for a session's unsent messages while no worker answers; the oldest are dropped.
+#: The maximum number of unsent messages of a session, while no worker answers. If there are more, the oldest are
+#: dropped.
 MOST_WAITING: Final = MOST_MESSAGES
 
 
 class Talk:
-    """Sends the messages of one session in order. Each has an id before it is sent: sent twice, it is stored once."""
+    """Sends the messages of one session in order.
+
+    Each message gets its id before it is sent, so a message that is sent twice is stored once.
+    """
 
     def __init__(self, memory: Memory, user_id: str, session_id: str) -> None:
         self._memory, self._user_id, self._session_id = memory, user_id, session_id

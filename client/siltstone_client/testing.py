@@ -6,9 +6,9 @@
 >>> memory.search("Who lives in Oslo?", user_id="ann").results[0].memory
 'I live in Oslo'
 
-It answers each call of `Memory` and `AsyncMemory` with the types, ids and errors of a worker. What differs: relevance
-is the share of common words; nothing decays; every exchange becomes a memory when its session ends; nothing is
-extracted from a day that is summed up; there are no tokens, sources and filters.
+It answers each call of `Memory` and `AsyncMemory` with the types, ids and errors of a worker. It differs from a
+worker: relevance is the share of common words; nothing decays; every exchange becomes a memory when its session ends;
+a day's summary is a list of the user's messages; there are no access tokens, sources and filters.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _ROLES: Final = {"developer": "system", "function": "tool"}
 
 
 class InMemorySiltstone(InMemoryTransport):
-    """A transport of httpx that answers as a worker. `now` is its clock; users stay until the object is dropped."""
+    """An httpx transport that answers like a worker. `now` is its clock. The object keeps all data in memory."""
 
     def memory(self, **options: Any) -> Memory:
-        """A client of it, with the options of `Memory`."""
+        """A client of this in-memory Siltstone, with the options of `Memory`."""
         return Memory(URL, transport=self, **options)
 
     def async_memory(self, **options: Any) -> AsyncMemory:
-        """An asynchronous client of it, with the options of `AsyncMemory`."""
+        """An asynchronous client of this in-memory Siltstone, with the options of `AsyncMemory`."""
         return AsyncMemory(URL, transport=self, **options)
 
     # conversations
@@ -148,7 +148,7 @@ class InMemorySiltstone(InMemoryTransport):
             "decisions": [shown_decision(user, session, one) for one in exchanges],
         }
 
-    # questions
+    # searches
 
     def _hits(self, user: User, fields: Mapping[str, Any], question: str, most: int) -> list[dict[str, Any]]:
         found = [
@@ -316,7 +316,7 @@ class InMemorySiltstone(InMemoryTransport):
         found += [shown_relation(held, one, None) for one in others if relevance(held.text, one.text) >= least]
         return 200, {"id": memory_id, "related": found[: int(fields.get("limit") or _TOP_K)]}
 
-    # days, and the whole
+    # daily summaries, statistics, and waiting for writes
 
     def _summarize(self, fields: Any) -> Answered:
         user, run_id = self._user(fields), fields.get("run_id") or str(uuid.uuid4())
@@ -357,7 +357,7 @@ class InMemorySiltstone(InMemoryTransport):
         return 200, {"applied": True}
 
 
-#: The fields of a memory that a hit has, too.
+#: The fields of a memory that a hit has as well.
 _OF_A_HIT: Final = (
     "id", "memory", "score", "importance", "kind", "created_at", "session_id", "agent_id", "message_ids", "metadata",
     "superseded_by", "summarized_by",

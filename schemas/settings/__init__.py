@@ -82,7 +82,7 @@ __all__ = [
 
 
 class Settings(BaseSettings):
-    """All settings. `Settings.load()` is the one way to make them from file and environment."""
+    """All settings. Use `Settings.load()` to make them from file and environment."""
 
     model_config = SettingsConfigDict(env_prefix="SILTSTONE_", env_nested_delimiter="__", extra="forbid", frozen=True)
 
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     @field_validator("checkpoints")
     @classmethod
     def _log_reaches_back(cls, checkpoints: CheckpointsSettings, info: ValidationInfo) -> CheckpointsSettings:
-        """Reject a shorter log than the checkpoints need: the start would refuse it, but not make it longer."""
+        """Reject a log retention that is too short: some of the kept checkpoints could not be restored with it."""
         kafka = info.data.get("kafka")
         kept = kafka.long_term_retention_ms if isinstance(kafka, KafkaSettings) else -1
         if checkpoints.log_ms is not None and 0 <= kept < checkpoints.log_ms:
@@ -132,9 +132,9 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
-        """Settings from file, environment and `overrides` (a command's options, which win).
+        """Return the settings from file, environment and `overrides` (a command's options, which win).
 
-        Raises `SettingsError` with one line per mistake: the key's path, what is wrong, what is allowed.
+        Raises `SettingsError` with one line per mistake: the key's path, the mistake, and the allowed values.
         """
         named = os.environ.get(CONFIG_VARIABLE)
         if named and not Path(named).is_file():
@@ -153,10 +153,10 @@ class Settings(BaseSettings):
         return settings
 
     def rater(self) -> ChatSettings | None:
-        """Return the model that rates exchanges; None without a key: then the local estimator rates them.
+        """Return the model that rates exchanges. Return None without a key: the local estimator then rates them.
 
-        Key and URL belong together: those of `memory.scoring`, or without a key there those of `llm`. A
-        `memory.scoring.base_url` without a key is therefore not used.
+        Key and URL are always taken from the same section: `memory.scoring`, or `llm` if the former has no key. So
+        `memory.scoring.base_url` is not used without `memory.scoring.api_key`.
         """
         scoring = self.memory.scoring
         service = scoring if scoring.api_key.get_secret_value() else self.llm
@@ -171,10 +171,11 @@ class Settings(BaseSettings):
         )
 
     def embedder(self) -> EmbeddingSettings:
-        """Return the embedding model with every fallback resolved; for the backend `openai`, key and URL, too.
+        """Return the embedding model with every fallback resolved, including key and URL of the backend `openai`.
 
-        Key and URL belong together: those of `embedding`, or those of `llm`. Raises `SettingsError` if there is no
-        key, and if `embedding.base_url` has none beside it: memories would go to another service than the named one.
+        Key and URL are always taken from the same section: `embedding`, or `llm` if the former has no key. Raises
+        `SettingsError` if neither has a key, or if `embedding.base_url` is set without a key: otherwise memories
+        would go to another service than the one in the settings.
         """
         embedding = self.embedding
         if embedding.backend != "openai":
@@ -195,7 +196,7 @@ class Settings(BaseSettings):
         return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
 
     def summaries(self) -> SummaryPlan:
-        """Return how daily summaries are made. Never raises: unusable settings become warnings, to be logged."""
+        """Return the plan of daily summaries. It never raises: unusable settings become warnings, to be logged."""
         return summary_plan(self.agents, self.llm, self.data_dir, os.environ)
 
 

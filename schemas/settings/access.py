@@ -1,4 +1,4 @@
-"""`access`: who may use a worker's API."""
+"""`access`: the access to a worker's API."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class AccessSettings(Section):
 
     @model_validator(mode="after")
     def _asked_for(self) -> Self:
-        """Otherwise a provider would be configured, but no request would need its tokens."""
+        """Reject a provider without `tokens`: otherwise no request would need the provider's tokens."""
         if self.oidc.issuer and not self.tokens:
             raise ValueError("oidc.issuer: set access.tokens to true as well; otherwise no request needs a token")
         return self
 
 
 def address_fault(host: str, access: AccessSettings) -> str:
-    """Return why the API may not be bound to this address; empty if it may."""
+    """Return the reason why the API may not be bound to this address; empty if it may."""
     if host in LOOPBACK or access.tokens:
         return ""
     return (

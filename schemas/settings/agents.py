@@ -13,7 +13,7 @@ from schemas.settings.section import Section
 
 
 def _name(given: Any) -> Any:
-    """Accept a name that YAML reads as a number, or an empty one that it reads as null: neither stops the start."""
+    """Convert a name to text if YAML has read it as a number, or as null because it is empty."""
     return "" if given is None else str(given) if isinstance(given, int | float) else given
 
 
@@ -25,12 +25,12 @@ def _known_zone(name: str) -> str:
     return name
 
 
-#: `provider/model`. Another form is no error: `SummaryPlan.warnings` names it.
+#: `provider/model`. A name of another form is not an error, but becomes one of `SummaryPlan.warnings`.
 ModelName = Annotated[str, BeforeValidator(_name)]
 
 
 class DefaultsSettings(Section):
-    """Defaults for every agent without a setting of its own."""
+    """Defaults for the agents that have no setting of their own."""
 
     model: ModelName = Field(default="", description="model of the main conversation")
 

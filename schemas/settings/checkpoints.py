@@ -9,14 +9,14 @@ from pydantic import Field, field_validator
 
 from schemas.settings.section import Section
 
-#: The stores that have clients.
+#: The URL schemes of the supported stores.
 SCHEMES = ("s3", "gs", "az", "file")
-#: While a store is away, the log must keep what no checkpoint has: for a day.
+#: The time for which a store may be away. During that time only the log has the new events.
 STORE_AWAY = timedelta(days=1)
 
 
 class CheckpointsSettings(Section):
-    """Off without a `url`: then a partition's state is only on the worker's disk and in the log."""
+    """Checkpoints are taken if `url` is set. Otherwise only the worker's disk and the log have the state."""
 
     url: str = Field(
         default="", description="URL of the store: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///…`"
@@ -39,15 +39,15 @@ class CheckpointsSettings(Section):
 
     @property
     def erase_seconds(self) -> float:
-        """The interval between searches for data that must leave within `erase_within`: three in its last third."""
+        """Seconds between two searches for forgotten data: three of them are in the last third of `erase_within`."""
         return self.erase_within.total_seconds() / 9
 
     @property
     def log_ms(self) -> int | None:
-        """How far back the log `long-term` must reach, in milliseconds; None without checkpoints.
+        """The time in ms for which the log `long-term` must keep events; None without checkpoints.
 
-        It reaches back to the oldest of `keep` generations, so that any of them can be used, plus the day for which a
-        store may be away. Without checkpoints, only the log has everything.
+        The log must reach back to the oldest of the `keep` generations, so that any of them can be used, and further
+        by the day for which a store may be away. Without checkpoints, only the log has all events.
         """
         if not self.url:
             return None

@@ -1,4 +1,4 @@
-"""`embedding`: which model turns texts into vectors."""
+"""`embedding`: the model that turns texts into vectors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ OPENAI_EMBEDDINGS = "text-embedding-3-small"
 
 
 class EmbeddingSettings(Section):
-    """The model that turns texts into vectors. `Settings.embedder` says what an empty key means.
+    """The model that turns texts into vectors. `Settings.embedder` resolves an empty key.
 
-    `model` is a name, or for `sentence-transformers` also a folder; an empty one is the backend's default. `use` has
-    one model. Key, URL, time-out and dimensions belong to `openai`.
+    `model` is a name, or a folder if the backend is `sentence-transformers`. If it is empty, the backend's default is
+    used. The backend `use` has only one model. Key, URL, time-out and dimensions are for the backend `openai`.
     """
 
     backend: Literal["use", "sentence-transformers", "openai"] = "use"

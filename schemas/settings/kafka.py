@@ -11,7 +11,7 @@ from schemas.settings.section import Section
 
 
 class KafkaSettings(Section):
-    """The connection to the broker. Security settings have the names that librdkafka and aiokafka users know."""
+    """The connection to the broker. Security settings have the same names as in librdkafka and aiokafka."""
 
     bootstrap_servers: str = "127.0.0.1:9092"
     topic_prefix: str = "siltstone."

@@ -1,4 +1,4 @@
-"""`lifecycle`: how importance decays, where the states begin, and what is cleaned up."""
+"""`lifecycle`: the decay of importance, the borders of the states, and cleanup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.settings.section import Days, Percent, Section
 
 
 class WhitelistSettings(Section):
-    """Memories that cleanup leaves alone: by user, by id, and by tag (`tags` in their metadata)."""
+    """Memories that cleanup never archives or removes: by user, by id, and by tag (`tags` in their metadata)."""
 
     users: tuple[str, ...] = ()
     ids: tuple[uuid.UUID, ...] = ()
@@ -19,7 +19,7 @@ class WhitelistSettings(Section):
 
 
 class CleanupSettings(Section):
-    """When deprecated or summarized memories go to the archive, and when they are removed from it."""
+    """The archiving of deprecated and summarized memories, and their removal from the archive."""
 
     enabled: bool = Field(
         default=False, description="clean up on the lifecycle's timer; a command can do it in any case"
@@ -44,7 +44,7 @@ class CleanupSettings(Section):
 
 
 class LifecycleSettings(Section):
-    """How importance decays, and where the states begin."""
+    """The decay of importance, the borders of the states, and cleanup."""
 
     clock: Literal["wall", "event"] = "wall"
     fresh_days: Annotated[float, Field(ge=0)] = 7.0

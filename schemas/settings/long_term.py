@@ -1,4 +1,4 @@
-"""`long_term`: the shards, and when a model refines them."""
+"""`long_term`: the shards, and the use of a model to improve them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.settings.section import Days, Section
 
 
 class SupersedeSettings(Section):
-    """When a configured model is asked which older memory a new one replaces."""
+    """The questions to a configured model about older memories that a new memory may replace."""
 
     enabled: bool = True
     candidates: Annotated[int, Field(ge=1, le=20, description="older memories shown in one question")] = 3
@@ -20,7 +20,7 @@ class SupersedeSettings(Section):
 
 
 class RetentionSettings(Section):
-    """How long a shard keeps rows that no memory needs; null: for ever. Memories stay, regardless of age."""
+    """The times for which a shard keeps rows that no memory needs; null: for ever. Memories stay at any age."""
 
     applied_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
         default=7.0, description="least time for which a repeated event is recognized by its id"

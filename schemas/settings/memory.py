@@ -1,4 +1,4 @@
-"""`memory`: the short-term window, promotion out of it, and the model that rates."""
+"""`memory`: the short-term window, promotion out of it, and the model that rates exchanges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.sources import Source
 
 
 class ScoringSettings(Section):
-    """How an exchange is weighed, and which model rates it. `Settings.rater` says what an empty key means."""
+    """The rules that weigh an exchange, and the model that rates it. `Settings.rater` resolves an empty key."""
 
     policy: Literal["weighted", "llm", "all"] = "weighted"
     strong_emotions: tuple[str, ...] = STRONG_EMOTIONS

@@ -18,7 +18,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def _provider_address(url: str) -> str:
-    """Check a provider's URL, and leave it as it is: `iss` must equal it character by character. Empty: none."""
+    """Check a provider's URL, which may be empty. It is not normalised, because `iss` must equal it exactly."""
     try:
         parts = urlsplit(url)
         safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)

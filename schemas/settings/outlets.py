@@ -1,4 +1,4 @@
-"""`analytics` and `http`: what a worker offers to others; `dev`: the broker of `siltstone dev`."""
+"""`analytics` and `http`: a worker's copy for analysts and its API; `dev`: the broker of `siltstone dev`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from schemas.settings.section import Section
 from schemas.settings.services import BaseUrl
 
-#: Without a port: a proxy in front of the worker decides on that.
+#: A host name without a port, because a proxy in front of the worker may use any port.
 HostName = Annotated[
     str, Field(pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)$")
 ]

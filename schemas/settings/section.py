@@ -11,6 +11,6 @@ Days = Annotated[float, Field(ge=0, le=36_500)]
 
 
 class Section(BaseModel):
-    """Frozen; an unknown key is an error."""
+    """A section of the settings. It is frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -24,7 +24,7 @@ PROVIDER = "[A-Za-z0-9_-]+"
 
 
 def _web_address(url: str) -> str:
-    """Check a base URL, which may be empty. No error quotes it: keys get pasted into the wrong line."""
+    """Check a base URL, which may be empty. Errors do not quote it, because it may be a misplaced key."""
     url = url.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -37,7 +37,10 @@ def _web_address(url: str) -> str:
 
 
 def _header_value(secret: SecretStr) -> SecretStr:
-    """Return a key without the line end that a file adds. HTTP packages would log a key that no header can hold."""
+    """Return a key without white space at its ends, such as the line end of a file.
+
+    A key that no HTTP header can hold is rejected. Otherwise HTTP packages would log it.
+    """
     key = secret.get_secret_value().strip()
     if not (key.isascii() and key.isprintable()):
         raise ValueError("may hold printable ASCII only")
@@ -46,7 +49,7 @@ def _header_value(secret: SecretStr) -> SecretStr:
 
 BaseUrl = Annotated[str, AfterValidator(_web_address)]
 ApiKey = Annotated[SecretStr, AfterValidator(_header_value)]
-#: In lower case, as the environment gives it.
+#: A provider's name, converted to lower case, because names from environment variables are in lower case.
 ProviderName = Annotated[str, StringConstraints(to_lower=True, pattern=f"^{PROVIDER}$")]
 ContextTokens = Annotated[
     int, Field(ge=4_096, le=100_000_000, description="token limit of question and answer together")
@@ -56,7 +59,7 @@ ContextTokens = Annotated[
 class ProviderSettings(Section):
     """The OpenAI-compatible service of the models named `<provider>/…`.
 
-    Key and URL belong together. With neither, only the model's limit is set, and the service is that of `llm`.
+    Key and URL belong together. If both are empty, the service is that of `llm`, and only `context_tokens` is used.
     """
 
     api_key: ApiKey = SecretStr("")
@@ -65,10 +68,10 @@ class ProviderSettings(Section):
 
 
 class LlmSettings(Section):
-    """The OpenAI-compatible service for every model that has none of its own.
+    """The OpenAI-compatible service for every model that has no service of its own.
 
-    Without a key, OPENAI_API_KEY and OPENAI_BASE_URL replace key and URL. Both or neither: a key is never sent to
-    another service's URL.
+    Without a key, OPENAI_API_KEY and OPENAI_BASE_URL replace both key and URL, so that a key is never sent to the URL
+    of another service.
     """
 
     api_key: ApiKey = SecretStr("")
@@ -99,7 +102,7 @@ def _is_empty(key: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """A chat model and how to call it, with every fallback resolved."""
+    """A chat model, with the service and the limits for its calls. Every fallback is resolved."""
 
     api_key: SecretStr
     base_url: str

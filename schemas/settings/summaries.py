@@ -1,4 +1,4 @@
-"""How daily summaries are made: settings and environment with every fallback resolved, and what was not usable."""
+"""The plan of daily summaries: settings and environment with every fallback resolved, and warnings about them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from schemas.settings.services import OPENAI_URL, PROVIDER, ChatSettings, LlmSet
 MODEL_VARIABLE = "NANOBOT_SUMMARY_MODEL"
 INTERVAL_VARIABLE = "NANOBOT_SUMMARY_INTERVAL"
 AUTO_VARIABLE = "NANOBOT_AUTO_SUMMARY"
-#: Variables of the environment besides SILTSTONE_….
+#: Environment variables for summaries, besides those that begin with SILTSTONE_.
 SUMMARY_VARIABLES = (MODEL_VARIABLE, INTERVAL_VARIABLE, AUTO_VARIABLE)
 
 DEFAULT_INTERVAL, LONGEST_INTERVAL = 10, 100
-#: Assumed if a model's context size is not configured: hardly any model has less.
+#: The context size of a model that is assumed if none is configured. Hardly any model has less.
 DEFAULT_CONTEXT_TOKENS = 8_192
 OPENAI = "openai"
 
@@ -31,7 +31,7 @@ _MODEL = re.compile(rf"({PROVIDER})/([^\s/](?:\S*[^\s/])?)")
 
 @dataclass(frozen=True, slots=True)
 class SettingWarning:
-    """A setting that is not used, and how to correct it. It quotes no value: keys get pasted into the wrong line."""
+    """A setting that is not used, and how to correct it. The value is not quoted: it may be a misplaced key."""
 
     what: str
     todo: str
@@ -42,11 +42,11 @@ class SettingWarning:
 
 @dataclass(frozen=True, slots=True)
 class SummaryPlan:
-    """How daily summaries are made.
+    """The resolved settings of daily summaries.
 
-    `model` is None if they are extractive. `automatic`: by count and at day end; if false, requests are still
-    answered. `interval` is in user messages, 0: never by count. `fallback_dir` is None if there is no second place.
-    Log the `warnings` at start.
+    `model` is None if summaries are extractive. If `automatic`, they are made by count and at the end of the day;
+    requests are answered in any case. `interval` is the number of user messages between two summaries; 0: never by
+    count. `fallback_dir` is None if there is no second place. Log the `warnings` at start.
     """
 
     model: ChatSettings | None
@@ -63,7 +63,7 @@ class SummaryPlan:
 
 
 class _Named(NamedTuple):
-    """A model `provider/name`; the provider in lower case."""
+    """A model's name `provider/name`, with the provider in lower case."""
 
     provider: str
     name: str
@@ -72,7 +72,7 @@ class _Named(NamedTuple):
 def summary_plan(
     agents: AgentsSettings, llm: LlmSettings, data_dir: Path, environment: Mapping[str, str]
 ) -> SummaryPlan:
-    """Resolve settings and environment."""
+    """Return the plan that results from settings and environment variables."""
     summary = agents.summary
     named, misnamed = _model(agents, environment)
     provider = llm.providers.get(named.provider, ProviderSettings()) if named else ProviderSettings()
@@ -118,10 +118,10 @@ def _model(agents: AgentsSettings, environment: Mapping[str, str]) -> tuple[_Nam
 def _asked(
     named: _Named, provider: ProviderSettings, llm: LlmSettings, summary: SummarySettings
 ) -> tuple[ChatSettings | None, SettingWarning | None]:
-    """Return the model at the provider's own service, or at that of `llm`. A key goes only to the URL beside it.
+    """Return the model at the provider's own service, or at that of `llm`. A key is sent only to the URL beside it.
 
-    The service of `llm` is for OpenAI's models; it serves other models only if it has a URL: without one, its key is
-    OpenAI's.
+    Without a URL, the key of `llm` is one of OpenAI, so its service is used only for OpenAI's models. With a URL, the
+    service is used for all models.
     """
     key = f"llm.providers.{named.provider}"
     service: ProviderSettings | LlmSettings
@@ -175,9 +175,9 @@ def _interval(summary: SummarySettings, environment: Mapping[str, str]) -> tuple
 def _fallback(given: Path | None, data_dir: Path) -> tuple[Path | None, SettingWarning | None]:
     """Return the second place for summaries that cannot be written to the data directory.
 
-    By default it is in the home directory: beside the data directory the same disk would be full and the same rights
-    would be missing, and a temporary directory is emptied. Every data directory has its own: users of two directories
-    may have the same ids, but are different people.
+    By default it is in the home directory. Beside the data directory, the same disk would be full or the same rights
+    missing, and a temporary directory is emptied. Every data directory has its own second place, because users of two
+    directories may have the same ids, but are different people.
     """
     absolute = data_dir.absolute()
     digest = hashlib.sha256(str(absolute).encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""`telemetry`: spans, and where they go."""
+"""`telemetry`: spans, and the collector to which they are sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _readable(headers: SecretStr) -> SecretStr:
 
 
 class TelemetrySettings(Section):
-    """Without `enabled` no span is made. Settings that are not given here come from the OTEL_… variables."""
+    """Spans are made only if `enabled`. Settings that are not given here are taken from the OTEL_… variables."""
 
     enabled: bool = Field(default=False, description="make spans and send them by OTLP/HTTP; needs the extra `otel`")
     endpoint: BaseUrl = Field(default="", description="the collector's base URL; spans go to `/v1/traces` below it")

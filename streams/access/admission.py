@@ -13,7 +13,7 @@ from streams.access.known_tokens import REFUSED, KnownTokens
 if TYPE_CHECKING:
     from streams.access.oidc import OidcTokens
 
-#: A longer secret is refused without a check, in characters.
+#: The maximum length of a secret, in characters. A longer secret is refused without a check.
 LONGEST_SECRET: Final = 8192
 
 
@@ -30,7 +30,8 @@ class Admission:
     async def principal(self, secret: str) -> Principal:
         """The principal of a secret. Raises `TokenRefused`, with the same text for every fault, and `NotReady`.
 
-        Only secrets that are not our own tokens go to the provider: if it does not answer, our tokens still work.
+        Only a secret without the prefix of our own tokens is checked with the provider's keys. So our tokens still
+        work if the provider does not answer.
         """
         if len(secret) > LONGEST_SECRET:
             raise TokenRefused(REFUSED)

@@ -26,12 +26,12 @@ class Principal:
 
     @property
     def sources(self) -> list[str]:
-        """The source that is recorded for what this principal writes."""
+        """The source that is recorded with each write of this principal."""
         return [f"{TOKEN}{self.name}"]
 
     @property
     def only_user(self) -> str | None:
-        """The user of a request that names none; None unless the principal has exactly one user."""
+        """The user that is assumed if a request names no user; None unless the principal has exactly one user."""
         if self.users is None or len(self.users) != 1:
             return None
         (user,) = self.users
@@ -39,9 +39,10 @@ class Principal:
 
 
 def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
-    """Check that the principal may use the scope on this user's memories; `user_id` None means all users at once.
+    """Check that the principal may use the scope on this user's memories. `user_id` None means all users at once.
 
-    Raises `OtherUser` for another user, regardless of the scope, and `ScopeMissing`.
+    Raises `OtherUser` if the principal may not access this user, regardless of the scope. Otherwise raises
+    `ScopeMissing` if the principal lacks the scope, or if `user_id` is None and it may not access all users.
     """
     if user_id is not None and principal.users is not None and user_id not in principal.users:
         raise OtherUser("there is no such memory")

@@ -11,7 +11,8 @@ from streams.access.authorize import Principal
 
 #: The same text for every fault of a token, so that it does not reveal which ids exist.
 REFUSED: Final = "this requires a valid token, as `Authorization: Bearer slt_…`: siltstone token add makes one"
-#: Compared with the secret if its id is unknown, so that the refusal takes as long.
+#: A secret with an unknown id is compared with this token, so that its refusal takes the same time as that of a
+#: secret with a known id.
 _NOBODY: Final = TokenRecord(id="0" * 16, name="-", sha256="0" * 64, users=("-",), scopes=(Scope.READ,), created_at=0)
 
 
@@ -21,7 +22,7 @@ class KnownTokens:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._records: dict[str, TokenRecord] = {}
-        #: True once the topic has been read up to its end as of the start of reading.
+        #: True when all records have been read that the topic had at the start of the reading.
         self.complete = False
 
     def fill(self, records: Mapping[str, TokenRecord]) -> None:

@@ -1,4 +1,4 @@
-"""Tokens of an OpenID Connect provider: checks them, and reads users and scopes from their claims."""
+"""Checks the tokens of an OpenID Connect provider, and reads users and scopes from their claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from schemas.tokens import EVERYBODY, Scope
 from streams.access.authorize import Principal
 from streams.access.known_tokens import REFUSED
 
-#: Prefix of the principal's name for such a token, so that it is not taken for one of our own tokens.
+#: The prefix of the principal's name for a token of the provider. It distinguishes the name from those of our own
+#: tokens.
 OIDC: Final = "oidc/"
 _LONGEST_KEY_ID: Final = 256
 _ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
@@ -54,7 +55,7 @@ class OidcTokens:
             raise TokenRefused(REFUSED) from exc
 
     def _key_id(self, secret: str) -> str:
-        """The id of the signing key. A token with another algorithm is refused before the provider is asked."""
+        """The id of the signing key. If the token's algorithm is not allowed, the provider is not asked."""
         header = jwt.get_unverified_header(secret)
         kid = header.get("kid")
         if header.get("alg") not in self._oidc.algorithms or not isinstance(kid, str) or len(kid) > _LONGEST_KEY_ID:
@@ -65,7 +66,8 @@ class OidcTokens:
 def principal_of(claims: Mapping[str, Any], oidc: OidcSettings) -> Principal:
     """The principal that the claims grant. Raises `ValueError` if they name no user.
 
-    `*` means all users only in `users_claim`: in `user_claim` it would be a user who chose that name.
+    `*` means all users only in `users_claim`. In `user_claim` it is refused, because a user could have chosen this
+    name.
     """
     several = claims.get(oidc.users_claim) if oidc.users_claim else None
     if several is None:
@@ -84,7 +86,7 @@ def principal_of(claims: Mapping[str, Any], oidc: OidcSettings) -> Principal:
 
 
 def _client(claims: Mapping[str, Any]) -> str:
-    """The application that the token was made for, from the claim that the provider uses; else its subject."""
+    """The application for which the token was made (`azp` or `client_id`), else the token's subject, else `-`."""
     for name in ("azp", "client_id", "sub"):
         try:
             return _ID.validate_python(claims.get(name))

@@ -22,13 +22,14 @@ log = logging.getLogger(__name__)
 #: Time limits for one answer of the provider, and for the whole fetch of the keys.
 ANSWER_SECONDS: Final = 5.0
 ALL_SECONDS: Final = 12.0
-#: For this long, keys are used without asking whether the provider still has them.
+#: Keys up to this age are used without a check whether the provider still has them.
 FRESH_SECONDS: Final = 300.0
-#: Keys of up to this age are used while they are renewed in the background. Later tokens wait for the renewal.
+#: Keys up to this age are used while they are renewed in the background. If they are older, tokens wait for the
+#: renewal.
 LOOKED_AT_SECONDS: Final = 2 * FRESH_SECONDS
-#: The age limit of known keys while the provider does not answer.
+#: The maximum age of keys that are used while a renewal is running or has failed.
 KEPT_SECONDS: Final = 3600.0
-#: The least pause between two requests to the provider, regardless of the tokens that arrive.
+#: The minimum number of seconds between two requests to the provider, regardless of the number of tokens that arrive.
 PAUSE_SECONDS: Final = 10.0
 
 _SETTINGS_TODO: Final = "correct access.oidc.issuer, or set access.oidc.jwks_url"
@@ -37,10 +38,11 @@ _Keys = Mapping[str, jwt.PyJWK]
 
 
 class ProviderKeys:
-    """The provider's keys by id, fetched when a token needs them, by one request at a time.
+    """The provider's keys by id. They are fetched when a token needs them, by one request at a time.
 
     `clock` gives monotonic seconds. A key that the provider withdraws stays valid for `FRESH_SECONDS`, and then until
-    the end of the renewal that the next token starts. A provider that hangs delays no token with a known key.
+    the end of the renewal that the next token starts. While a renewal is running or has failed, tokens with a known
+    key up to `KEPT_SECONDS` old do not wait.
     """
 
     def __init__(self, fetch: Callable[[], _Keys], clock: Callable[[], float]) -> None:
@@ -51,7 +53,7 @@ class ProviderKeys:
         self._asking: asyncio.Task[None] | None = None
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """The key, None if the provider has no such key. Raises `ProviderUnavailable` if that cannot be known."""
+        """The key with this id; None if the provider has none. Raises `ProviderUnavailable` if it gives no keys."""
         found = self._keys.get(kid)
         if found is not None and self._age < FRESH_SECONDS:
             return found
@@ -59,7 +61,7 @@ class ProviderKeys:
             self._look()
             return found
         if (asking := self._look()) is not None:
-            await asyncio.shield(asking)  # other requests wait for the same renewal
+            await asyncio.shield(asking)  # a cancelled request must not end the renewal: others wait for it as well
         if self._failure is None:
             return self._keys.get(kid)
         if kid in self._keys and self._age < KEPT_SECONDS:
@@ -133,7 +135,10 @@ def fetched_keys(oidc: OidcSettings) -> dict[str, jwt.PyJWK]:
 
 
 def _discovered(oidc: OidcSettings) -> str:
-    """The address of the keys. The document must name our issuer: else another issuer's keys would be trusted."""
+    """The URL of the keys, from the provider's discovery document.
+
+    The document must name our issuer. Otherwise the keys of another issuer would be trusted.
+    """
     url = f"{oidc.issuer.rstrip('/')}/.well-known/openid-configuration"
     try:
         answer = httpx.get(url, timeout=ANSWER_SECONDS)
@@ -158,5 +163,5 @@ def _discovered(oidc: OidcSettings) -> str:
 
 
 def _where(url: str) -> str:
-    """The host and port of a URL: its path may be confidential."""
+    """The host and port of a URL, without its path, which may be confidential."""
     return urlsplit(url).netloc

@@ -24,9 +24,9 @@ from streams.kafka.clients.producing import started_producer
 
 log = logging.getLogger(__name__)
 
-#: How long one fetch waits for records.
+#: Milliseconds that one fetch waits for records.
 FETCH_MS = 300
-#: The pause after a failure.
+#: Seconds between a failure and the next attempt.
 AGAIN_SECONDS = 1.0
 
 #: Called with a token's id and its record; None if the record was deleted.
@@ -80,10 +80,11 @@ async def write_token(kafka: KafkaSettings, record: TokenRecord) -> None:
 
 
 class TokenFollower:
-    """Reads the topic with a consumer without a group: passes all its tokens to `whole`, then each record to `told`.
+    """Follows the topic of tokens, with a consumer without a group.
 
-    After a failure it reads the topic again from the start, and passes the tokens on only when it has reached the
-    end: the first part of the topic may hold a token as it was before its revocation.
+    It reads the whole topic and passes all tokens to `whole`. After that it passes each new record to `told`. After a
+    failure it starts again at the beginning of the topic, and calls `whole` only when it has reached the end.
+    Otherwise a revoked token could become valid again, because its revocation is a later record.
     """
 
     def __init__(self, kafka: KafkaSettings, whole: Callable[[dict[str, TokenRecord]], None], told: Told) -> None:

@@ -3,8 +3,8 @@
     for finding in await examine(ReadSettings.now()):
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
-All checks run at the same time, each with a time limit, regardless of the other findings. They leave no trace, except
-one harmless question to a rating model, and harmless sentences to a configured embedding service.
+All checks run at the same time, each with its own time limit. A failed check does not stop the others. The checks
+change nothing. A rating model gets one harmless question, and a configured embedding service harmless sentences.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ HTTP_SECONDS = http.ANSWER_SECONDS + 2
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """`needs` are the sections of the settings that it uses; `silent` says what to do when `seconds` are over."""
+    """A check. `needs` has the names of the settings' sections that it uses.
+
+    `silent` is the advice if the check does not end within `seconds`, or ends with an unexpected error.
+    """
 
     name: str
     needs: frozenset[str]
@@ -46,7 +49,7 @@ class _Check:
 
 
 async def examine(reading: ReadSettings, patience: float | None = None) -> list[Finding]:
-    """Run all checks and return their findings, check by check. `patience` (seconds) replaces each time limit."""
+    """Run all checks and return their findings, sorted by check. `patience` (seconds) replaces every time limit."""
     settings = reading.settings or Settings.model_construct()
     unknown = reading.settings is None or "data_dir" in reading.wrong
     shards = asyncio.ensure_future(in_daemon(data.Shards if unknown else partial(data.Shards.of, settings.data_dir)))
@@ -91,7 +94,7 @@ def _checks(
         _Check(
             embedding.CHECK,
             frozenset({"embedding", "llm"} if settings.embedding.backend == "openai" else {"embedding"}),
-            300.0,  # a missing transformer is downloaded
+            300.0,  # a missing transformer is downloaded first
             "check the network if the model is being downloaded, or set embedding.backend to `use`",
             partial(_embedding, settings, shards, kept),
         ),
@@ -154,7 +157,7 @@ async def _memory(settings: Settings) -> list[Finding]:
 
 
 async def _checkpoints(settings: Settings, kept: asyncio.Future[checkpoints.Kept]) -> list[Finding]:
-    """Compare checkpoints with the log, if a broker answers; if not, that is a finding of the broker's check."""
+    """Check the checkpoints, and compare them with the log. If no broker answers, the broker's check reports that."""
     bounds, topic_id = None, ""
     if settings.checkpoints.url:
         with contextlib.suppress(KafkaError, OSError, ValueError, TimeoutError):
@@ -174,7 +177,7 @@ async def _embedding(
     if isinstance(model, Finding):
         return [model]
     seconds = time.monotonic() - started
-    # Unreadable shards are a finding of the data directory's check.
+    # The check of the data directory reports unreadable shards.
     await asyncio.wait([shards], timeout=DATA_SECONDS)
     readable = shards.done() and not shards.cancelled() and shards.exception() is None
     found = embedding.fitting(model, seconds, shards.result().read if readable else {})

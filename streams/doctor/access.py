@@ -25,7 +25,7 @@ _MAKE = "create one: siltstone token add --name … --users … --scopes read,wr
 
 
 async def check_access(settings: Settings) -> list[Finding]:
-    """Check without creating anything: a worker, or the first token, creates a missing topic."""
+    """Check tokens and provider. A missing topic is not created here, but by a worker or with the first token."""
     access = settings.access
     if not access.tokens:
         return [ok(CHECK, f"no token is required: any client that reaches {settings.http.host} has full access")]
@@ -48,7 +48,7 @@ async def _tokens(kafka: KafkaSettings, oidc: OidcSettings) -> list[Finding]:
             failed(CHECK, f"the tokens cannot be read: {', '.join(map(str, exc.rights))} is missing", exc.command)
         ]
     except BrokerUnavailable:
-        return []  # another check's finding
+        return []  # the check of the broker reports this
     except aiokafka.errors.KafkaError as exc:
         return [failed(CHECK, f"cannot inspect topic {spec.name} ({type(exc).__name__})", "check the broker")]
     found = []

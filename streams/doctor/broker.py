@@ -24,7 +24,7 @@ async def check_broker(settings: Settings) -> list[Finding]:
         admin = AIOKafkaAdminClient(**client_options(kafka))
         await admin.start()
         brokers = len((await admin.describe_cluster())["brokers"])
-        # Ask for all: asking for a topic by name can create it, with the broker's default number of partitions.
+        # Ask for all: a request for one topic can create it, with the broker's default number of partitions.
         described = await admin.describe_topics()
         compared = await compare(admin, kafka, settings.checkpoints.log_ms)
     except (aiokafka.errors.KafkaError, OSError) as exc:
@@ -49,7 +49,7 @@ async def check_broker(settings: Settings) -> list[Finding]:
 
 
 def unreachable(kafka: KafkaSettings) -> str:
-    """Return the advice if no broker answers."""
+    """Return the advice for the finding that no broker answers."""
     advice = "start a broker, or set kafka.bootstrap_servers"
     if kafka.security_protocol == "PLAINTEXT":
         return f"{advice}; for TLS or SASL, set kafka.security_protocol"

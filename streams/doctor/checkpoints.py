@@ -24,18 +24,22 @@ from tables.checkpoints.store import Patience, Store
 
 CHECK: Final = "checkpoints"
 SILENT: Final = "check the store, and its address and credentials in the environment"
-#: The doctor does not wait long for a store that is slow to answer.
+#: Short time limits, so that the doctor does not wait long for a slow store.
 PATIENCE: Final = Patience(answer=5.0, retries=1, all=8.0)
-#: A due checkpoint may be late by this many intervals; after that an operator should look.
+#: If the newest checkpoint is older than `checkpoints.seconds` times this number, an operator should find the cause.
 LATE: Final = 3
 
 Bounds = Mapping[int, tuple[int, int]]
-"""By partition of the log: the offset of the oldest record, and the offset after the newest."""
+"""For each partition of the log, the offset of its oldest record, and the offset after its newest record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Generations by partition, newest first, and errors of unreadable ones; `away` if the store does not answer."""
+    """The checkpoints in the store.
+
+    `generations` has the manifests by partition, newest first. `unreadable` has the errors of checkpoints that cannot
+    be read. `away` is the error if the store does not answer.
+    """
 
     generations: Mapping[int, Sequence[Manifest]] = field(default_factory=dict)
     unreadable: Sequence[str] = ()
@@ -43,7 +47,7 @@ class Kept:
 
     @classmethod
     def of(cls, settings: CheckpointsSettings) -> Kept:
-        """Write, read and remove a probe, then read the store's checkpoints. Blocking."""
+        """Write, read and remove a probe object, then read the manifests of all checkpoints. Blocks the thread."""
         if not settings.url:
             return cls()
         found: dict[int, list[Manifest]] = {}
@@ -72,7 +76,10 @@ class Kept:
 def checkpoint_findings(
     settings: CheckpointsSettings, partitions: int, kept: Kept, bounds: Bounds | None, topic_id: str, now: int
 ) -> list[Finding]:
-    """`bounds` are those of `long-term`, None without a broker; `topic_id` is its id, "" if unknown."""
+    """Compare the checkpoints with the settings and with the topic `long-term`. `now` is epoch ms.
+
+    `bounds` are the offsets of `long-term`; None if no broker answers. `topic_id` is its id; empty if unknown.
+    """
     if not settings.url:
         return [
             ok(CHECK, "no checkpoints are taken: checkpoints.url is not set; a lost disk is restored from the log")
@@ -115,7 +122,7 @@ def model_findings(kept: Kept, model: Model) -> list[Finding]:
 
 
 async def log_bounds(kafka: KafkaSettings) -> tuple[Bounds, str]:
-    """Return the bounds of `long-term`, and its topic id, "" if the broker has none. Raises `KafkaError`."""
+    """Return the bounds and the id of `long-term`. The id is empty if the broker has none. Raises `KafkaError`."""
     topic = Topics.with_prefix(kafka.topic_prefix).long_term
     admin = AIOKafkaAdminClient(**client_options(kafka))
     try:
@@ -153,7 +160,10 @@ def _other_settings(partitions: int, kept: Kept) -> list[Finding]:
 
 
 def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -> list[Finding]:
-    """Report partitions whose log has grown since an old newest checkpoint, and those without a checkpoint."""
+    """Report partitions whose newest checkpoint is too old, and partitions without a checkpoint.
+
+    Partitions are reported only if the log has records that no checkpoint has.
+    """
     late = sorted(
         partition
         for partition, one in kept.newest.items()
@@ -174,7 +184,7 @@ def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -
 
 
 def _beside_the_log(kept: Kept, bounds: Bounds, topic_id: str) -> list[Finding]:
-    """Check that the log continues where checkpoints end."""
+    """Check that the checkpoints are of the present topic, and that the log has all records after each of them."""
     found = []
     another = sorted(
         partition
@@ -208,7 +218,7 @@ def _position(manifest: Manifest) -> int:
 
 
 def _numbered(partitions: Sequence[int]) -> str:
-    """`partition 3`, `partitions 0, 1, 2 and 5 more`."""
+    """Return the partitions in words, such as `partition 3` or `partitions 0, 1, 2 and 5 more`."""
     shown = ", ".join(map(str, partitions[:3]))
     more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
     return f"partition{'' if len(partitions) == 1 else 's'} {shown}{more}"

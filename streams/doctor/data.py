@@ -17,14 +17,14 @@ from tables.database.inspection import Inspection, catalogs, inspect_catalog
 from tables.partition_record import other_partitions
 
 CHECK, SHARDS = "data", "shards"
-#: Less free space counts as little, or as none: an index is written beside the old one, and DuckDB's log grows until
-#: its checkpoint.
+#: With less free space, the check warns (`LITTLE_BYTES`) or fails (`NONE_BYTES`). A worker needs free space, because
+#: it writes a new index beside the old one, and because DuckDB's write-ahead log grows until its next checkpoint.
 LITTLE_BYTES, NONE_BYTES = 1 << 30, 64 << 20
 
 
 @dataclass(slots=True)
 class Shards:
-    """What was read from the shards of a data directory, and why others are locked or broken."""
+    """The descriptions of a data directory's shards by partition, and the reasons why others are locked or broken."""
 
     read: dict[int, Inspection] = field(default_factory=dict)
     locked: dict[int, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> li
 
 
 def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
-    """Check that the data directory's first worker distributed users over the same number of partitions."""
+    """Check that the number of partitions is the one that the first worker recorded in the data directory."""
     try:
         wrong = other_partitions(data_dir, partitions)
     except SiltstoneError as exc:
@@ -82,7 +82,11 @@ def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
 
 
 def _write_something(folder: Path, *, really: bool) -> None:
-    """Raises OSError if a worker's first write would. Nothing is written to a folder that is not ours."""
+    """Raise `OSError` if a worker could not write to the folder.
+
+    With `really`, a temporary file is written. Otherwise the folder is a parent of the data directory, and only
+    its permissions are checked.
+    """
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a directory")
     if really:
@@ -131,7 +135,7 @@ def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
 
 
 def numbered(partitions: list[int]) -> str:
-    """`shard 3`, `shards 0, 1, 2`, `shards 0, 1, 2 and 5 more`."""
+    """Return the shards in words, such as `shard 3`, `shards 0, 1, 2` or `shards 0, 1, 2 and 5 more`."""
     shown = ", ".join(map(str, partitions[:3]))
     more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
     return f"shard{'' if len(partitions) == 1 else 's'} {shown}{more}"

@@ -1,4 +1,4 @@
-"""Check of the embedding model: does it load and embed, and did it make the shards' vectors?"""
+"""Check of the embedding model: does it load and embed, and are the shards' vectors from this model?"""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from streams.runtime.called_process import CalledProcess, ProcessDied
 from tables.database.inspection import Inspection
 
 CHECK = "embedding"
-#: The longest wait for a service's answer here, even if the settings allow more.
+#: The maximum number of seconds to wait for a service's answer in this check, even if the settings allow more.
 LONGEST_SECONDS = 30.0
 
 
 async def load(settings: EmbeddingSettings) -> Model | Finding:
-    """Return the model, or why there is none.
+    """Return the model, or a finding if it cannot be used.
 
-    A service is asked as a worker would ask it. A local model is loaded in a process of its own: it can be slow or
-    large, or crash the process.
+    A service gets the same request as from a worker. A local model is loaded in a separate process, because it can be
+    slow or large, or crash its process.
     """
     if settings.backend == "openai":
         return await _asked(settings)
@@ -55,7 +55,7 @@ def _failed(settings: EmbeddingSettings, what: str) -> Finding:
 
 
 def _load(settings: EmbeddingSettings) -> Model | str:
-    """In the child: load the model and embed with it. Return the model, or what went wrong."""
+    """Load the model and embed with it, in the separate process. Return the model, or the text of a finding."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):  # packages print much while they load
         os.dup2(nowhere, output)
@@ -71,7 +71,7 @@ def _load(settings: EmbeddingSettings) -> Model | str:
 
 
 def fitting(model: Model, seconds: float, shards: Mapping[int, Inspection]) -> list[Finding]:
-    """Compare the model with the models that the shards have recorded."""
+    """Compare the model with the models that made the shards' vectors. `seconds` is the time that it took to load."""
     others: Mapping[tuple[str, int], list[int]] = defaultdict(list)
     for partition, found in sorted(shards.items()):
         if found.model is not None and (found.model, found.dimension) != (model.name, model.dimension):

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """`warning`: the worker works, but perhaps not as intended; `failed`: it would not work, or not fully."""
+    """`warning`: a worker would run, but perhaps not as intended. `failed`: it would not run, or not fully."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,9 +16,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line on one thing, and what to do about it if it is not ok.
+    """One line about one checked thing (`what`), and advice if it is not ok (`todo`).
 
-    Neither contains a foreign exception's text: that may quote a key, a password or a message.
+    Both must not contain the text of another library's exception, which may quote a key, a password or a message.
     """
 
     check: str

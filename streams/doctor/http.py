@@ -12,7 +12,7 @@ from streams.doctor.finding import Finding, failed, ok, warning
 from streams.telemetry.recovery_progress import Behind
 
 CHECK = "http"
-#: A very busy worker, or one on a busy machine, takes seconds to answer.
+#: Seconds to wait for an answer. A very busy worker, or a worker on a busy machine, takes several seconds.
 ANSWER_SECONDS = 10.0
 SHOWN = 4
 TAKEN = "stop the program on that port, or choose another port with http.port or --port"
@@ -46,7 +46,7 @@ async def check_http(settings: Settings) -> list[Finding]:
 
 
 def _coming_back(said: dict[str, Any]) -> list[Behind]:
-    """Return the recoveries that take longest; empty for a worker of an earlier version."""
+    """Return the recoveries that will take longest. The list is empty if the worker is of an earlier version."""
     try:
         behind = [Behind(**one) for one in said.get("coming_back", [])]
     except TypeError:
@@ -55,7 +55,7 @@ def _coming_back(said: dict[str, Any]) -> list[Behind]:
 
 
 def _said(answer: httpx.Response) -> dict[str, Any] | None:
-    """The body of a worker's `/readyz`; None if another program answered."""
+    """Return the body of a worker's `/readyz`; None if another program answered."""
     try:
         said = answer.json()
     except ValueError:
@@ -67,7 +67,7 @@ def _said(answer: httpx.Response) -> dict[str, Any] | None:
 
 
 def _bindable(http: HttpSettings, address: str) -> Finding:
-    """Bind the port as the worker does."""
+    """Try to bind the port in the same way as a worker, and release it."""
     with socket.socket(socket.AF_INET6 if ":" in http.host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

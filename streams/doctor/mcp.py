@@ -14,12 +14,15 @@ from streams.doors.http.hosts import names_of
 CHECK = "mcp"
 ANEW = "restart the worker with these settings"
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-#: The status for a host that is not one of the worker's names.
+#: The HTTP status with which a worker refuses a host name that is not its own.
 _MISDIRECTED = 421
 
 
 async def check_mcp(settings: Settings) -> list[Finding]:
-    """Ping each name. Any answer except 404 and 421 means that the ping was accepted, or needs a token first."""
+    """Send a ping under each host name. Only the statuses 404 and 421 are failures.
+
+    With any other status, the worker accepts the host name, even if the ping itself would need a token.
+    """
     http = settings.http
     hosts = sorted(map(_as_host, names_of(http, settings.access.tokens)))
     if not http.mcp:
@@ -33,7 +36,7 @@ async def check_mcp(settings: Settings) -> list[Finding]:
         try:
             answers = await asyncio.gather(*pings)
         except (httpx.HTTPError, httpx.InvalidURL):
-            return found  # whether a worker listens is a finding of `http`
+            return found  # the check `http` reports whether a worker listens
     for host, answer in zip(asked, answers, strict=True):
         if answer.status_code == _MISDIRECTED:
             return [failed(CHECK, f"the running worker refuses requests for {host}", ANEW)]
@@ -43,5 +46,5 @@ async def check_mcp(settings: Settings) -> list[Finding]:
 
 
 def _as_host(name: str) -> str:
-    """Return the name as in `Host` headers and URLs: IPv6 in brackets."""
+    """Return the name as `Host` headers and URLs have it: an IPv6 address is in brackets."""
     return f"[{name}]" if ":" in name else name

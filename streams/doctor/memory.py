@@ -1,4 +1,4 @@
-"""Check of memory: limits of the worker's databases and caches, compared with the machine or the container."""
+"""Check of main memory: the limits of a worker's databases and caches, and the memory of machine or container."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ CHECK = "memory"
 
 
 def check_memory(settings: Settings, here: Callable[[], int] = memory_here) -> list[Finding]:
-    """Check the shares of one worker that owns all partitions; with more workers each shard has more."""
+    """Check the memory limits of one worker that owns all partitions. `here` returns the available memory in bytes.
+
+    With more workers, a worker owns fewer shards, so each shard gets more memory.
+    """
     there, shards = here(), settings.kafka.partitions
     shared = shares(settings.memory_limit or there // 2)
     vectors = sum(path.stat().st_size for path in (settings.data_dir / "shards").glob("*/segments/*.ivf"))

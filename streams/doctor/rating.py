@@ -11,7 +11,7 @@ from streams.models.rating import ModelRater
 
 CHECK = "judge"
 HARMLESS = "My name is Ann and I am allergic to peanuts.", "I will remember that, Ann."
-#: The longest wait for an answer here, even if the settings allow more.
+#: The maximum number of seconds to wait for an answer in this check, even if the settings allow more.
 LONGEST_SECONDS = 30.0
 
 _ADVICE = {
@@ -26,7 +26,7 @@ _ADVICE = {
 
 
 async def check_rating(settings: Settings) -> list[Finding]:
-    """Ask the model as the worker would."""
+    """Ask the model for a rating, in the same way as a worker."""
     rater = settings.rater()
     unused = [
         warning(
@@ -47,7 +47,7 @@ async def check_rating(settings: Settings) -> list[Finding]:
         value = await ModelRater(chat).rate(*HARMLESS)
     finally:
         await chat.close()
-    address = urlsplit(rater.base_url)  # some services take the key in the path
+    address = urlsplit(rater.base_url)  # without the path: some services take the key in it
     where = f"{rater.model} at {address.scheme}://{address.netloc}"
     if value is not None:
         return [ok(CHECK, f"{where} answers: it rates an exchange worth keeping {value} of 10"), *unused]

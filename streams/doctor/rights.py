@@ -1,4 +1,4 @@
-"""Check of Kafka rights: try a worker's operations on topics and its group, without leaving a trace."""
+"""Check of Kafka rights: try a worker's operations on topics and its group, without changing anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHECK = "rights"
 
 
 async def check_rights(settings: Settings) -> list[Finding]:
-    """Return a finding for each missing right; none if no broker admits us, which the broker's check reports."""
+    """Return a finding for each missing right. If no broker lets us in, only the check of the broker reports it."""
     kafka = settings.kafka
     changelogs = frozenset(spec.name for spec in changelog_specs(kafka))
     try:

@@ -1,4 +1,4 @@
-"""Check of the settings: every mistake, and the settings that can be used in spite of the mistakes."""
+"""Check of the settings: find every mistake, and read the correct sections, so that other checks can use them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.doctor.finding import Finding, failed, ok, warning
 CHECK = "settings"
 CORRECT = "correct it in config.yaml or in the environment"
 PREFIX = "SILTSTONE_"
-#: Our variables that are not settings.
+#: Our environment variables that are not settings.
 OTHER_VARIABLES = {CONFIG_VARIABLE, "SILTSTONE_URL", "SILTSTONE_TOKEN"}
 
 
@@ -31,7 +31,11 @@ class _Tolerant(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """The settings that can be read; `wrong` sections have their defaults. `settings` is None if none are usable."""
+    """The settings as far as they can be read, and their mistakes (`problems`).
+
+    `wrong` has the sections that have mistakes: `settings` has the defaults of these sections. `settings` is None if
+    the settings cannot be used at all.
+    """
 
     settings: Settings | None
     wrong: frozenset[str] = frozenset()
@@ -39,7 +43,7 @@ class ReadSettings:
 
     @classmethod
     def now(cls) -> ReadSettings:
-        """Read file and environment as a worker would."""
+        """Read the settings file and the environment in the same way as a worker."""
         try:
             return cls(Settings.load())
         except SettingsError as exc:
@@ -51,7 +55,10 @@ class ReadSettings:
             return cls(None, wrong, problems)
 
     def findings(self) -> list[Finding]:
-        """Return one for each mistake, for settings that summaries cannot use, and for variables that set nothing."""
+        """Return a finding for each mistake.
+
+        Settings that the summaries cannot use, and environment variables that set nothing, are findings too.
+        """
         found = [failed(CHECK, problem, _advice(problem)) for problem in self.problems]
         if not found:
             named = os.environ.get(CONFIG_VARIABLE)
@@ -63,7 +70,7 @@ class ReadSettings:
         return [*found, *self._unused(), *(_unknown(name) for name in sorted(os.environ) if _sets_nothing(name))]
 
     def _unused(self) -> list[Finding]:
-        """Report settings that the summaries cannot use."""
+        """Return a finding for each setting that the summaries cannot use."""
         if self.settings is None or self.wrong & {"agents", "llm"}:
             return []
         return [warning(CHECK, unused.what, unused.todo) for unused in self.settings.summaries().warnings]
@@ -74,7 +81,7 @@ def _section(problem: str) -> str:
 
 
 def _default(name: str) -> Any:
-    """Return a valid default without validation: a default can depend on the wrong environment."""
+    """Return the default, not validated: validation may read the environment variables that are wrong."""
     annotation = Settings.model_fields[name].annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_construct()
@@ -107,7 +114,7 @@ def _sets_nothing(variable: str) -> bool:
 
 
 def _keys(model: type[BaseModel] = Settings, above: str = "") -> Iterator[str]:
-    """The path of every setting: `memory.scoring.model`."""
+    """Yield the path of every setting, such as `memory.scoring.model`."""
     for name, field in model.model_fields.items():
         annotation = field.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -117,12 +124,12 @@ def _keys(model: type[BaseModel] = Settings, above: str = "") -> Iterator[str]:
 
 
 def _names(section: str) -> list[str]:
-    """The settings and sections right below a section."""
+    """Return the names of the settings and sections directly below a section."""
     model: type[BaseModel] = Settings
     parts = iter(section.split(".") if section else ())
     for part in parts:
         annotation: Any = model.model_fields[part].annotation
-        if get_origin(annotation) is dict:  # sections under names that users choose
+        if get_origin(annotation) is dict:  # the next part is a name that users choose
             next(parts, None)
             annotation = get_args(annotation)[1]
         model = annotation

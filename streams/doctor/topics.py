@@ -13,7 +13,10 @@ TOPICS = "topics"
 
 
 def contract_findings(compared: Compared) -> list[Finding]:
-    """Return a finding for each topic that breaks the contract, and one for all whose settings are not known."""
+    """Return a finding for each topic that breaks the contract.
+
+    There is one more finding for all topics whose settings the broker does not show.
+    """
     found = [
         (failed if unfit.loses else warning)(TOPICS, f"{unfit.topic}: {unfit.what}", unfit.command)
         for unfit in compared.unfit
@@ -32,7 +35,11 @@ def contract_findings(compared: Compared) -> list[Finding]:
 def topic_findings(
     kafka: KafkaSettings, counts: Mapping[str, int], brokers: int, disagree: str | None = None
 ) -> list[Finding]:
-    """`counts` are the partition counts of all topics of the broker; `disagree` says what is wrong with them."""
+    """Check that all topics exist or can be created.
+
+    `counts` has the numbers of partitions of all topics on the broker. `disagree` is an error about wrong numbers,
+    followed by "; " and the advice. It is None if no number is wrong.
+    """
     names = Topics.with_prefix(kafka.topic_prefix)
     found = []
     if disagree is not None:

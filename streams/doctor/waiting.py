@@ -1,4 +1,4 @@
-"""Waiting for work that may never end."""
+"""Run blocking work that may never end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 async def in_daemon(work: Callable[[], T]) -> T:
     """Run `work()` in a daemon thread, so that a dead network drive cannot keep the process from exiting.
 
-    The process would wait for a thread of `asyncio.to_thread`.
+    At its end, the process would wait for a thread of `asyncio.to_thread`.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()

@@ -63,7 +63,7 @@ At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch millis
 
 
 class NewSessionEnd(BaseModel):
-    """The user whose session ends, and the time."""
+    """The user whose session ends, and the time at which it ends."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -80,7 +80,10 @@ class Readiness(BaseModel):
 
 
 def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
-    """Build a worker's API. Requests about other workers' users are forwarded; `admission` requires a token."""
+    """Build a worker's API. It forwards requests about users whose partitions other workers own.
+
+    With `admission`, requests need a token.
+    """
     settings = service.settings
     mcp = _mcp(settings)
     api = FastAPI(
@@ -104,10 +107,12 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
     async def add_message(given: Given, wait: Wait, asker: Asker) -> Accepted | AcceptedMessages:
-        """Produce a chat message, or a list; without `timestamp` it is from now, without `message_id` it gets one.
+        """Produce a chat message, or a list of messages.
 
-        With `wait=applied` the response comes when the message is in its window, where searches find it; for a list,
-        when all are. The messages of such a list must be of one user.
+        A message without `timestamp` gets the current time. A message without `message_id` gets an id.
+
+        With `wait=applied`, the response is sent when all messages are in their windows, where searches find them.
+        The messages of a list must then be of one user.
         """
         return await add_messages(service, given, wait, sources_by(asker))
 
@@ -118,9 +123,9 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         responses=because(404, "The worker has no data of this session"),
     )
     async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
-        """The decision on each exchange of a session, oldest first: promoted, dropped or undecided, and why.
+        """The decision on each exchange of a session, oldest first: promoted, dropped or undecided, and the reason.
 
-        Computed from the window with the worker's current settings; it changes nothing.
+        The decisions are computed from the session's window with the worker's current settings. This changes nothing.
         """
         return await decisions_of(service, user_id, session_id, limit)
 
@@ -128,9 +133,9 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     async def end_session(
         session_id: Id, wait: Wait, end: NewSessionEnd | None = None, user_id: Id | None = None
     ) -> Accepted:
-        """End a session, now or at `timestamp`: its undecided exchanges are decided.
+        """End a session now, or at `timestamp`. Its undecided exchanges are then decided.
 
-        Name the user in the body, or as a parameter. A later message in the session continues it.
+        Name the user in the body or as a parameter. A later message with this session id continues the session.
         """
         named = {one for one in (user_id, end.user_id if end else None) if one is not None}
         if len(named) != 1:
@@ -148,9 +153,10 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
     async def remember(memory: NewMemory, wait: Wait, asker: Asker) -> Accepted:
-        """Remember a text: permanently, or for `ttl_seconds` with its session.
+        """Remember a text permanently, or for `ttl_seconds` if it is a short-term memory or an item.
 
-        The memory's id is `memory_id`, or else the event's. Without `importance`, the worker scores the text.
+        The memory's id is `memory_id`, or `event_id` if `memory_id` is omitted. Without `importance`, the worker
+        computes the importance from the text, except for an item.
         """
         for older in memory.supersedes:
             await service.one(memory.user_id, older)
@@ -176,29 +182,33 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"], dependencies=consistency.reads)
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
-        """The session's short-term memories, oldest first; expired ones never appear."""
+        """The session's short-term memories, oldest first, without expired ones."""
         noted = [ShownNote.of(note) for note in service.sessions.notes(user_id, session_id)]
         return NotesResponse(session_id=session_id, user_id=user_id, memories=noted)
 
     @api.get("/v1/stats/states", tags=["statistics"])
     async def states(at: At = None, days: Days | None = None) -> StatesResponse:
-        """Memories by state, with percentages, now or as of `at`; this changes nothing.
+        """The number and percentage of memories in each state, now or at the time `at`. This changes nothing.
 
-        With `days`, also at the end of each of the last `days` days (UTC, including today), from the recorded changes
-        of state; docs/analytics.md describes their limits.
+        With `days`, the response also has the numbers at the end of each of the last `days` UTC days, including
+        today. They are computed from the recorded changes of state. docs/analytics.md describes the limits of this
+        record.
         """
         async with service.users.own_shards():
             return await states_of(service, at or await service.moment(), days)
 
     @api.get("/v1/stats/transitions", tags=["statistics"])
     async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
-        """Changes of state on the last `days` days (UTC, including today): by day and pair, and each pair's rate."""
+        """The changes of state in the last `days` UTC days, including today.
+
+        `daily` counts them by day and by pair of states. `rates` has the rate of each pair over the whole period.
+        """
         async with service.users.own_shards():
             return await transitions_of(service, at or await service.moment(), days)
 
     @api.get("/v1/stats/scores", tags=["statistics"])
     async def scores(at: At = None) -> ScoresResponse:
-        """The histogram of the scores, now or as of `at`, with the clusters and the outliers in it."""
+        """The histogram of the memories' scores, now or at the time `at`, with its clusters and outliers."""
         async with service.users.own_shards():
             return await scores_of(service, at or await service.moment())
 
@@ -226,21 +236,24 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
     @api.post("/v1/snapshot", tags=["statistics"])
     async def snapshot() -> dict[str, Any]:
-        """Make the analysts' copy now, and respond when it is in place; a backlog of messages goes first."""
+        """Make the analysts' copy, and respond when it is in place.
+
+        During a backlog of messages, the copy waits, but at most for `long_term.intake_first_seconds`.
+        """
         made = await service.snapshot()
         return {**described(made, settings.data_dir), "at": iso(made.at)}
 
     @api.get("/healthz", tags=["operations"])
     async def healthz() -> dict[str, str]:
-        """The worker's event loop runs."""
+        """Respond 200 while the worker's event loop runs."""
         return {"status": "ok"}
 
     @api.get("/readyz", tags=["operations"])
     async def readyz(response: Response) -> Readiness:
-        """200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
+        """Respond 200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
 
-        Else 503 with the reasons, and for each partition that is being recovered the current step, its progress and
-        the time left. Warnings name faults that do not stop the worker.
+        Otherwise respond 503 with the reasons. For each partition that is being recovered, the response has the
+        current step, its progress and the time left. `warnings` names faults that do not stop the worker.
         """
         reasons, behind = service.health.not_ready(), service.health.behind()
         left = seconds_left(behind)
@@ -265,7 +278,10 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
 
 def _mcp(settings: Settings) -> McpEndpoint | None:
-    """The MCP endpoint, if it is enabled. Only then are its packages imported, which takes half a second."""
+    """The MCP endpoint; None if it is disabled.
+
+    The import is inside this function because it takes half a second, which a disabled endpoint must not cost.
+    """
     if not settings.http.mcp:
         return None
     from streams.doors.mcp.endpoint import McpEndpoint

@@ -1,4 +1,4 @@
-"""The middleware in front of all routes. An outer layer needs less than an inner one, and reads less of a request."""
+"""The middleware in front of all routes. An outer layer runs before an inner one, and reads less of the request."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from streams.telemetry.spans import Spans
 
 
 def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
-    """Add the layers, outermost first: failures of any layer, host and page, body, token, and the body's content."""
-    # Starlette puts the layer that is added last outermost.
+    """Add the layers, the innermost first.
+
+    From the outermost to the innermost, they handle failures of all layers, spans, the host and the page, the limits
+    of the body, the dashboard's cookie, the token, and the content of the body.
+    """
+    # In Starlette, the layer that is added last is the outermost one.
     api.add_middleware(Plain)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
     if settings.http.dashboard:
-        # It turns a cookie into a token, so it runs after `Hosts` has checked the page and before `Guard`.
+        # `Door` turns a cookie into a token. So it must run after `Hosts`, which checks the page, and before `Guard`.
         api.add_middleware(Door, tokens=admission is not None)
     api.add_middleware(Bodies)
     api.add_middleware(Hosts, http=settings.http, tokens=admission is not None)
-    if spans.on:  # outside of all checks, so that refused requests have a span as well
+    if spans.on:
+        # This layer is outside of all checks, so that refused requests also have a span.
         api.add_middleware(spans.serving, route_of=route_of)
     answer_failures(api)

@@ -14,7 +14,7 @@ from streams.doors.http.header_timeout import HEAD_SECONDS, PatientForHeads
 
 
 class ApiServer:
-    """Serves one API at the host and port of the settings; with port 0, at a free one."""
+    """Serves one API at the host and port of the settings. Port 0 means any free port."""
 
     def __init__(self, settings: HttpSettings, head_seconds: float = HEAD_SECONDS) -> None:
         self._settings, self.port, self._head_seconds = settings, settings.port, head_seconds
@@ -32,19 +32,22 @@ class ApiServer:
         host, port = self._settings.host, self._settings.port
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # The head and body of a response are sent separately, and a client may acknowledge the head only after 40 ms.
-        # Connections inherit the option: uvicorn treats a given descriptor as a Unix socket and does not set it.
+        # The head and the body of a response are sent separately. Without TCP_NODELAY, the body would wait until the
+        # client acknowledges the head, which may take 40 ms. Connections inherit the option from the listener. It
+        # must be set here: uvicorn treats a given descriptor as a Unix socket, and does not set the option itself.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
-            listener.listen()  # SO_REUSEADDR lets two sockets bind, but not listen; early requests wait for uvicorn
+            # With SO_REUSEADDR, two sockets can bind to one address, but only one of them can listen. Requests that
+            # arrive before uvicorn runs wait in the listener's queue.
+            listener.listen()
         except OSError as exc:
             listener.close()
             raise SiltstoneError(
                 f"cannot serve HTTP at {host}:{port}: {exc.strerror}; choose another with http.port or --port"
             ) from exc
         self.port = listener.getsockname()[1]
-        self._listener = listener  # kept open: uvicorn gets only its descriptor
+        self._listener = listener  # it must stay open, because uvicorn gets only its descriptor
         self._service = AsgiService(
             api,
             host=host,
@@ -53,7 +56,7 @@ class ApiServer:
                 "fd": listener.fileno(),
                 "http": partial(PatientForHeads, head_seconds=self._head_seconds),
                 "ws": "none",
-                "log_level": None,  # uvicorn would set the level for the whole process
+                "log_level": None,  # otherwise uvicorn would set the log level of the whole process
                 "server_header": False,
             },
         )

@@ -11,20 +11,20 @@ from streams.runtime.clock import ingested
 
 
 class Forgetting(NamedTuple):
-    """A forget command, and when it was appended to the log (epoch ms)."""
+    """A forget command, and the time at which it was appended to the log (epoch ms)."""
 
     event: Forget | ForgetUser
     at: int
 
 
 def may_forget(record: Any) -> bool:
-    """True if the record may be a forget command, so that a scan for these need not decode all other records."""
+    """True if the record may be a forget command. A search for forget commands need not decode any other record."""
     value = record.value or b""
     return b"forget" in value or b"\\u" in value
 
 
 def forgettings(read: Iterable[tuple[Any, LongTermEvent]], now: int) -> list[Forgetting]:
-    """Return the forget commands among records, given with their events, that were read at `now` (epoch ms)."""
+    """Return the forget commands among these pairs of a record and its event. They were read at `now` (epoch ms)."""
     return [
         Forgetting(event, ingested(record.timestamp, now))
         for record, event in read
@@ -33,20 +33,20 @@ def forgettings(read: Iterable[tuple[Any, LongTermEvent]], now: int) -> list[For
 
 
 Named = tuple[str, uuid.UUID, int]
-"""A memory's user, its id, and when it was created (epoch ms)."""
+"""A memory's user, its id, and the time of its creation (epoch ms)."""
 
 Tombstones = Callable[[int, Sequence[Named]], Awaitable[Sequence[bool]]]
-"""Returns for each of a partition's memories whether it is forgotten."""
+"""Called with a partition and memories of it. Returns for each memory whether it was forgotten."""
 
 
 class Windows(Protocol):
     """Short-term windows."""
 
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
-        """Remove the user's content that came up to `until` (epoch ms)."""
+        """Remove the user's messages up to `until` (epoch ms)."""
 
     def memories_of(self, partition: int, user_id: str) -> list[Named]:
-        """The memories that the user's exchanges became, or would become."""
+        """The memories that the user's exchanges became, or would become by a promotion."""
 
     def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
         """Remove the exchanges of these memories."""
@@ -56,17 +56,19 @@ class Summaries(Protocol):
     """Daily summaries."""
 
     async def forget_user(self, partition: int, user_id: str) -> None:
-        """Remove all of the user's summaries; earlier requests are not written any more."""
+        """Remove all summaries of the user, and drop the requests that are not answered yet."""
 
     async def forget_earlier(self, user_id: str, until: int) -> None:
         """Remove the summaries that were written up to `until` (epoch ms)."""
 
 
 class Forgetters:
-    """`told` is called for each forget command: copies made elsewhere may still hold the forgotten content.
+    """Applies forget commands to windows and summaries.
 
-    With the shard's `tombstones`, window exchanges are removed with their memories; the tombstones name near-copies,
-    too. `erase` is called for each user whose rows are removed, so that their bytes leave the disk.
+    `told` is called for each forget command, because copies elsewhere may still contain the forgotten content. If
+    `tombstones` is given, the window exchanges of a forgotten memory are removed as well; the tombstones also name
+    the near-copies that were merged into the memory. `erase` is called with the partition and the user of each
+    command, so that the bytes of removed rows leave the disk.
     """
 
     def __init__(
@@ -96,7 +98,11 @@ class Forgetters:
             self._erase(partition, event.user_id)
 
     async def follow_again(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
-        """Apply commands that are read again: an earlier owner has followed them, except in files only kept here."""
+        """Apply commands that are read again.
+
+        An earlier owner of the partition has applied them to the windows. Files on this worker's disk may still
+        contain the forgotten data.
+        """
         for event, at in forgotten:
             self._told()
             self._erase(partition, event.user_id)

@@ -1,4 +1,4 @@
-"""Lists what Kafka still holds of a user: forgetting removes no written record, only Kafka's retention does."""
+"""Lists the records that Kafka still holds of a user. Forgetting removes no record; only Kafka's retention does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class RecordSpan:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """A user's records in a topic. `retention_ms` -1 means for ever; None: the broker does not report it."""
+    """A user's records in a topic.
+
+    If `retention_ms` is -1, the topic keeps its records for ever. If it is None, the broker does not report it.
+    """
 
     topic: str
     records: int
@@ -40,17 +43,21 @@ class Remains:
 
     @property
     def ends_at(self) -> int | None:
-        """The earliest time when the newest record may be deleted (epoch ms); None if retention never deletes it."""
+        """The earliest time at which the newest record may be deleted (epoch ms).
+
+        None if there is no record, if retention never deletes it, or if the retention is unknown.
+        """
         if self.compacted or self.newest is None or self.retention_ms is None or self.retention_ms < 0:
             return None
         return self.newest.at + self.retention_ms
 
 
 async def remains_of(kafka: KafkaSettings, user_id: str) -> list[Remains]:
-    """Return the user's records in each existing topic; reads every record of it. Raises `BrokerUnavailable`.
+    """Return the user's records in each of our topics that exists. Raises `BrokerUnavailable`.
 
-    A record is the user's by its key or, in a dead letter or misrouted record with another key, by the `user_id` in
-    its value. A table's changelog has rows under keys that begin with the user's id.
+    This reads every record of these topics. A record belongs to the user if its key is the user's id. Dead letters
+    and misrouted records may have another key; they belong to the user whose `user_id` is in their value. In the
+    changelog of a table, the user's keys begin with the user's id.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
     wanted = (*names.all(), *(changelog_of(kafka.group_id, table) for table in TABLES))
@@ -72,7 +79,7 @@ async def _of_topic(
     kafka: KafkaSettings, topic: str, partitions: Sequence[int], user_id: str, settings: Mapping[str, str]
 ) -> Remains:
     found = list[RecordSpan]()
-    consumer = aiokafka.AIOKafkaConsumer(  # aborted records are in the log as well
+    consumer = aiokafka.AIOKafkaConsumer(  # it also reads aborted records, because they are in the log as well
         **client_options(kafka), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
     )
     try:
@@ -99,7 +106,7 @@ async def _of_topic(
 
 
 def _is_of(record: Any, user_id: str) -> bool:
-    """True if the record holds the user's data: a changelog's tombstone does not."""
+    """True if the record contains data of the user. A tombstone of a changelog contains none."""
     if record.value is None:
         return False
     if record.key == key_of(user_id) or (record.key or b"").startswith(orjson.dumps([user_id])[:-1] + b","):

@@ -1,7 +1,7 @@
 """Short-term agent: conversations → windows → promotions.
 
-A batch is grouped by session. Pure rules compute each session's new value once; the events that follow from it are
-sent at once. Nothing is awaited per message.
+The records of a batch are grouped by session. Pure rules compute each session's new value once per batch, and the
+resulting events are sent together. No message is awaited by itself.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ log = logging.getLogger(__name__)
 
 _OFFSET = attrgetter("offset")
 
-#: Called with a partition, a session of it, and when it ended (epoch ms of event time).
+#: Callback for the end of a session. Arguments: the partition, the session, its end (epoch ms of event time).
 SessionEnd = Callable[[int, Session, int], None]
 
 
 def decode(record: Any) -> ConversationRecord:
-    """Decode a record of `conversations`; a missing timestamp is the Kafka record's. Raises `BadRecord`."""
+    """Decode a record. A message without a timestamp gets the Kafka record's timestamp. Raises `BadRecord`."""
     fields = json_object(record.value)
     if "timestamp" not in fields and "created_at" not in fields:
         fields["timestamp"] = record.timestamp
@@ -63,7 +63,7 @@ def decode(record: Any) -> ConversationRecord:
 
 
 class SessionRecord(msgspec.Struct, frozen=True, gc=False):
-    """A decoded record of `conversations`: its session, and the input for the rules. One is made per message."""
+    """A decoded record of `conversations`. `told` is the input for the rules of the record's session."""
 
     user_id: str
     session_id: str
@@ -71,7 +71,7 @@ class SessionRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 def session_record(record: Any) -> SessionRecord:
-    """Decode a record: a plain message the fast way, all others by `decode`. Raises `BadRecord`."""
+    """Decode a record: a plain message by msgspec, which is faster, any other by `decode`. Raises `BadRecord`."""
     plain = plain_message(record.value)
     if plain is not None:
         return SessionRecord(*plain)
@@ -107,11 +107,11 @@ class ShortTermAgent:
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
-        """Register a callback for ended sessions; it runs in the same step that saves the end."""
+        """Register a callback for ended sessions. It runs after the end is saved, with no `await` in between."""
         self._at_end.append(call)
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
-        """Handle a fetched batch of a partition. Await the result, if any, before the batch counts as processed."""
+        """Handle a fetched batch. Await the result, if it is not None, before the batch counts as processed."""
         by_session: dict[tuple[str, str], list[tuple[int, SessionInput]]] = {}
         leads: dict[tuple[str, str], int] = {}
         now, skew_ms = self._now(), self._rules.skew_ms
@@ -132,7 +132,8 @@ class ShortTermAgent:
                 leads[ids] = max(leads.get(ids, 0), told.timestamp - ingested(appended, now))
         if self._flow.open:
             self._flow.heard(by_session)
-        # No `await` before the batch is in the windows and its events are queued: no commit, no rebalance in between.
+        # No `await` until the batch is in the windows and its events are queued: a commit or a rebalance in between
+        # would see only a part of the batch.
         advanced = [
             self._advance(partition, *ids, of_session, leads.get(ids, 0)) for ids, of_session in by_session.items()
         ]
@@ -145,7 +146,7 @@ class ShortTermAgent:
         return self._ask(partition, advanced)
 
     def _as_of_its_record(self, told: SessionInput, appended: int) -> SessionInput:
-        """Date the input like its record: its clock was ahead. Silences keep their time."""
+        """Return the input with its record's timestamp: the producer's clock was ahead. A `Silence` is unchanged."""
         if isinstance(told, Silence):
             return told
         self._metrics.clock_corrected.labels("ahead").inc()
@@ -159,7 +160,7 @@ class ShortTermAgent:
     def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
         """Count the decisions, promote the kept exchanges, and request the summaries that are due.
 
-        `records` made the decisions, in log order; there are none if a model's answer did.
+        `records` are the records that caused the decisions, in log order; empty if a model's answer caused them.
         """
         self._count(outcomes)
         if self._flow.open:
@@ -178,7 +179,10 @@ class ShortTermAgent:
                 self._have_summed_up(partition, outcome.session, wanted)
 
     def _ask(self, partition: int, outcomes: Sequence[SessionChanges]) -> Awaitable[Any] | None:
-        """Request the ratings; the result is done when each has been tried once."""
+        """Request the ratings that the decisions need.
+
+        The result is done when each new request has been tried once; it is None if there are no new requests.
+        """
         if self._ratings is None:
             return None
         tries = []
@@ -191,11 +195,11 @@ class ShortTermAgent:
         return asyncio.wait(tries) if tries else None
 
     async def answered(self, key: Key, rating: int | None) -> None:
-        """Decide on an exchange with its rating; None if the model gave none."""
+        """Decide on an exchange whose rating was requested. `rating` is None if the model gave none."""
         partition, user_id, session_id, seq = key
         session = self._store.session(partition, user_id, session_id)
         if seq not in session.asked:
-            return  # its partition has moved, or the session is gone
+            return  # the session's partition has moved to another worker, or the session was removed
         outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), rating)
         self._save(partition, outcome)
         self._follow(partition, [outcome])
@@ -204,7 +208,7 @@ class ShortTermAgent:
     def _advance(
         self, partition: int, user_id: str, session_id: str, records: list[tuple[int, SessionInput]], lead: int
     ) -> SessionChanges:
-        """Apply records to a session. `lead` is the most that one is dated ahead of its record (ms)."""
+        """Apply records to a session. `lead` is the maximum time by which one is dated ahead of its record (ms)."""
         store = self._store
         session = store.session(partition, user_id, session_id)
         outcome = self._rules.advance(
@@ -214,7 +218,7 @@ class ShortTermAgent:
             exchange=store.exchanges_of(partition, session),
             emptied=store.emptied_of(partition, session),
         )
-        if outcome.session.offset != session.offset:  # else all records were already included
+        if outcome.session.offset != session.offset:  # otherwise the session already included all these records
             if lead > session.lead:
                 outcome.session = outcome.session._replace(lead=lead)
             self._save(partition, outcome)
@@ -229,7 +233,10 @@ class ShortTermAgent:
         self._event_log.append(promotion(session, decision), headers)
 
     def _have_summed_up(self, partition: int, session: Session, wanted: SummaryWanted) -> None:
-        """Request a summary. A user who asks for one means the whole day, not one session's newest messages."""
+        """Request a summary.
+
+        If the user asked for it, it covers the messages of the day from all sessions, not only from this one.
+        """
         triggers = self._rules.triggers
         assert triggers is not None, "only triggers request summaries"
         others: list[tuple[str, Message]] = []
@@ -263,7 +270,10 @@ class ShortTermAgent:
             metrics.decisions.labels("promoted" if kept else "dropped", reason).inc(count)
 
     async def note_silence(self, memory: MemorySettings) -> None:
-        """Write a `Silence` for each session whose silence closes an exchange, ends the session or ends its day."""
+        """Write a `Silence` record for each session in which silence has an effect.
+
+        Such a silence closes an exchange, ends the session, or ends the session's day.
+        """
         for silence in self.idle.due(memory, self._store.session, self._clock.now()):
             self._event_log.append_silence(silence)
         await self._event_log.deliver()
@@ -272,7 +282,7 @@ class ShortTermAgent:
         """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
         for partition, user_id, session_id in self.idle.expired(memory, self._clock.passed()):
             session = self._store.session(partition, user_id, session_id)
-            if session.asked:  # ratings of its exchanges are pending
+            if session.asked:  # ratings of the session's exchanges are pending, so it is looked at again later
                 self.idle.seen(partition, session)
             else:
                 self._store.drop(partition, session)
@@ -280,7 +290,8 @@ class ShortTermAgent:
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
         """Remove the user's messages up to `until` (epoch ms) from the windows, so that none is promoted.
 
-        Messages dated up to the session's `lead` later are removed too: they may be that far ahead of their records.
+        Messages that are dated after `until`, by at most the session's `lead`, are removed too: timestamps may be
+        ahead of their Kafka records by that much, so these messages may have existed at `until`.
         """
         store = self._store
         self._flow.forget(user_id)
@@ -293,7 +304,7 @@ class ShortTermAgent:
             store.forget_message_ids(partition, session)
 
     def memories_of(self, partition: int, user_id: str) -> list[Named]:
-        """Return the memories that the user's closed exchanges are, or would become."""
+        """Return the memories of the user's closed exchanges: existing ones, and those that could still be made."""
         return [
             (user_id, held.memory_id(user_id, session.session_id), held.started_at)
             for session in self._store.of_user(partition, user_id)
@@ -301,9 +312,9 @@ class ShortTermAgent:
         ]
 
     def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
-        """Remove the exchanges of these memories from the user's windows, regardless of the decisions on them.
+        """Remove the exchanges of these memories from the user's windows, whether they were promoted or not.
 
-        The ids of their messages stay known, so that messages that are sent again do not open another exchange.
+        The ids of their messages stay known, so that a message that is sent again does not open another exchange.
         """
         self._flow.forget(user_id)
         for session in self._store.of_user(partition, user_id):
@@ -316,14 +327,14 @@ class ShortTermAgent:
                 self._save(partition, outcome)
 
     def _held(self, partition: int, session: Session) -> list[Exchange]:
-        """The session's closed exchanges: those of its window, and those whose ratings are pending."""
+        """Return the session's closed exchanges: those in its window, and those whose ratings are pending."""
         return list(map(self._store.exchanges_of(partition, session), sorted(session.named)))
 
     def start_over(self, partition: int) -> bool:
-        """Drop the rows of a partition whose log is read from its start; return whether there were any.
+        """Drop the session rows of a partition whose log is read from its start. Return whether there were any.
 
-        Rows that claim to include a part of that log belong to another log: they were on their way to a broker that
-        has lost everything, and reached its replacement.
+        If a broker lost all its data, rows that were still on their way can reach the new broker. The offsets in
+        these rows belong to the former log: with them, records of the new log would be skipped.
         """
         former = list(self._store.of_partition(partition))
         for session in former:
@@ -332,7 +343,7 @@ class ShortTermAgent:
         return bool(former)
 
     async def recovered(self) -> None:
-        """Call after recovery of the tables: measure silence from now, and request pending ratings again."""
+        """Call after the tables have recovered. Measure silence from now on, and request pending ratings again."""
         if lost := self._store.recovered():
             self._metrics.lost_exchanges.inc(lost)
             log.warning(
@@ -350,18 +361,18 @@ class ShortTermAgent:
             key = partition, session.user_id, session.session_id, exchange.seq
             if self._ratings is not None:
                 self._ratings.ask(key, exchange)
-            else:  # requested by a worker with a model; now there is none
+            else:  # a worker with a rating model requested it, but this worker has no model
                 await self.answered(key, self._rules.promoter.rating_of(exchange))
 
 
 def closed_at(record: Any) -> Headers:
-    """Return the header of a promotion that this record decided; empty if the record has no timestamp."""
+    """Return the header of a promotion that this record caused; empty if the record has no timestamp."""
     timestamp = record.timestamp
     return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
 
 
 def promotion(session: Session, decision: Decision) -> Promotion:
-    """Return the event that makes an exchange a memory; the same exchange always gives the same ids."""
+    """Return the event that makes an exchange a memory. The same exchange always gives the same ids."""
     exchange = decision.exchange
     heard = decision.heard or exchange
     identity = exchange.memory_id(session.user_id, session.session_id)

@@ -1,4 +1,7 @@
-"""Skew between producers' clocks and the log's, for records whose headers name their producer."""
+"""Measures the difference between a producer's clock and the log's clock.
+
+Only producers that name themselves in a header of their records are measured.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,26 @@ from prometheus_client import Gauge
 
 from schemas.topics import PRODUCER_HEADER
 
-#: Limit of distinct producers: headers that name a new one each time would fill the metrics.
+#: Maximum number of distinct producers. Without it, a new name in each record would fill the metrics.
 MOST_PRODUCERS: Final = 100
 _NAME_CHARS: Final = 64
 
 
 class ClockSkew:
-    """Sets a gauge for each named producer: the time of its newest message minus its record's time (seconds)."""
+    """Sets a gauge for each named producer, in seconds.
+
+    The value is the timestamp of the producer's last message minus the timestamp of that message's Kafka record.
+    """
 
     def __init__(self, gauge: Gauge) -> None:
         self._gauge = gauge
         self._known = set[str]()
 
     def note(self, headers: Sequence[tuple[str, bytes]], said_at: int, appended: int) -> None:
-        """Note one record; times are epoch ms."""
+        """Update the gauge of the record's producer.
+
+        `said_at` is the timestamp of the message, `appended` the timestamp of its Kafka record; both are epoch ms.
+        """
         for name, value in headers:
             if name == PRODUCER_HEADER:
                 self._seen(value.decode("utf-8", "replace")[:_NAME_CHARS], (said_at - appended) / 1000)

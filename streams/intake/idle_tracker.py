@@ -1,11 +1,11 @@
 """Idle tracker: how long each session has been silent, which silences to record, and which sessions have expired.
 
 Silence is measured by the monotonic clock: it depends on when the last message arrived, not on the messages'
-timestamps. Expiry is decided by event time: the monotonic clock starts over with every assignment, so with one deploy
-a day no session would ever expire.
+timestamps. Expiry is decided by event time. The monotonic clock would not do: it starts over with every assignment,
+so with one deployment a day no session would ever expire.
 
-There is an entry for every session with a window, and most of them are silent, so each entry is packed into one
-byte string.
+There is an entry for every session with a window, which may be millions. To save memory, each entry is packed into
+one byte string.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from schemas.times import LATEST_MS
 from streams.intake.wakeups import Wakeups
 from tables.windows.sessions import session_key
 
-#: A key begins with this many bytes of the partition's number; the session's key follows.
+#: Bytes of the partition's number, with which a key begins. The session's key follows.
 _PARTITION_BYTES: Final = 4
 #: The fields of `_Idle`, in order.
 _PACKED: Final = struct.Struct("<Qdddqqq????")
-#: The index of `last_at` among them.
+#: The index of `last_at` in the fields of `_Idle`.
 _LAST_AT: Final = 6
-#: How many sessions `newest` looks at; there may be millions.
+#: Maximum number of sessions that `newest` looks at, because there may be millions.
 LOOKED_AT: Final = 5_000
 #: Stands for a time that is not set.
 _NEVER: Final = -1
@@ -50,11 +50,13 @@ class QuietSession(NamedTuple):
 
 @dataclass(slots=True)
 class _Idle:
-    """When a session's last record arrived (`since`, monotonic seconds), and which silences were recorded since.
+    """When a session's last record arrived (`since`, monotonic seconds), and which silences were recorded since then.
 
-    `look_at` and `free_at` (monotonic seconds) and `day_at` (epoch ms) are the next times to look at it. `day_ends`
-    (epoch ms) is the end of a day that needs a summary; 0: none. `ended`, `last_at` and `waits` (for the end of that
-    day) are the session's own.
+    The next times to look at the session are `look_at` for silence and `free_at` for expiry (monotonic seconds), and
+    `day_at` for the end of its day (epoch ms). `day_ends` (epoch ms) is the end of a day that needs a summary; 0 if
+    no day does. `noted_gap` and `noted_idle` say that no silence needs to be recorded any more to close the exchange
+    and to end the session. `ended` and `last_at` are copied from the session. `waits` is true if, at the session's
+    last record, the end of such a day was still to be recorded.
     """
 
     number: int
@@ -86,7 +88,7 @@ class _Idle:
 
 
 class IdleTracker:
-    """Knows which sessions to look at next, and when, so that no call has to look at all of them."""
+    """Finds silent and expired sessions. It knows the time of each session's next look, so no call looks at all."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic, self._numbers = monotonic, itertools.count()
@@ -98,11 +100,14 @@ class IdleTracker:
         self._looks, self._frees, self._days = Wakeups(1), Wakeups(10), Wakeups(1_000)
 
     def __len__(self) -> int:
-        """How many sessions there are."""
+        """The number of tracked sessions."""
         return len(self._sessions)
 
     def newest(self, most: int) -> list[QuietSession]:
-        """Return the sessions with the newest messages, newest first, among the `LOOKED_AT` that began last."""
+        """Return the `most` sessions with the newest messages, newest first.
+
+        Only the `LOOKED_AT` sessions that were added last are considered.
+        """
         began_last = itertools.islice(reversed(self._sessions.items()), LOOKED_AT)
         moments = ((_PACKED.unpack(packed)[_LAST_AT], key) for key, packed in began_last)
         return [QuietSession(*_named(key), at) for at, key in heapq.nlargest(most, moments) if at]
@@ -112,7 +117,11 @@ class IdleTracker:
         self._sessions.pop(_key(partition, session), None)
 
     def seen(self, partition: int, session: Session) -> None:
-        """Note that a record arrived; an exchange or session that is already over needs no record of silence."""
+        """Note that a record of the session has arrived.
+
+        If no exchange is open, no silence needs to be recorded to close one. If the session has ended, no silence
+        needs to be recorded to end it.
+        """
         key = _key(partition, session)
         packed = self._sessions.get(key)
         if packed is None:
@@ -136,13 +145,16 @@ class IdleTracker:
     def due(
         self, memory: MemorySettings, session_of: Callable[[int, str, str], Session], clock_now: int
     ) -> list[Silence]:
-        """Return the silences to write now, each once. An ended session has another one when its day ends."""
+        """Return the silences to write now. Each silence is returned only once.
+
+        An ended session gets one more silence when its day ends.
+        """
         self._learn(memory)
         found = {idle.number: (key, seconds) for key, idle, seconds in self._silent(memory)}
         silences = {idle.number: _until(key, ends) for key, idle, ends in self._days_over(clock_now, found)}
         for number, (key, seconds) in found.items():
             last_at = session_of(*_named(key)).last_at
-            if last_at:  # else only silence is known of it: its messages are older than the log
+            if last_at:  # otherwise the log has only silences of the session: its messages were deleted from the log
                 silences[number] = _until(key, int(min(last_at + seconds * 1000, LATEST_MS - 1)))
             idle = self._known(key)
             if idle is not None and idle.noted_idle and idle.day_ends:
@@ -153,9 +165,10 @@ class IdleTracker:
     def expired(self, memory: MemorySettings, clock_now: int) -> list[tuple[int, str, str]]:
         """Return the sessions whose window has expired at `clock_now` (epoch ms), each once.
 
-        Such a session has ended, the end of its day is recorded, and nothing has arrived for as long as ends a
-        session: records that are read again after a restart have arrived by then. A session from which nothing has
-        arrived for longer than a window lasts has expired, too.
+        A session expires if it has ended, the end of its day is recorded, its window is older than its time to live,
+        and no record has arrived for `session_idle_seconds`. After that time, records that are read again after a
+        restart have arrived. A silent session also expires if no record has arrived for the time to live of a window
+        plus `session_idle_seconds`, even if its window has not expired in event time.
         """
         self._learn(memory)
         now, lasts = self._monotonic(), memory.ttl_seconds + memory.session_idle_seconds
@@ -183,7 +196,10 @@ class IdleTracker:
         self._gap = min(memory.exchange_gap_seconds, memory.session_idle_seconds)
 
     def _silent(self, memory: MemorySettings) -> Iterator[tuple[bytes, _Idle, float]]:
-        """Yield the sessions whose silence reached a limit, and that limit (seconds); schedule each next look."""
+        """Yield each session whose silence has reached a limit, with that limit (seconds).
+
+        Also schedule the next look at each session that needs one.
+        """
         now = self._monotonic()
         for key in self._looks.until(now):
             idle = self._known(key)
@@ -207,7 +223,10 @@ class IdleTracker:
                 yield key, idle, over
 
     def _days_over(self, clock_now: int, others: Container[int]) -> Iterator[tuple[bytes, _Idle, int]]:
-        """Yield ended sessions whose day has ended, too. `others` have another silence to record first."""
+        """Yield ended sessions whose day has ended, with the end of the day (epoch ms).
+
+        The sessions whose numbers are in `others` are skipped for now, because another silence comes first.
+        """
         for key in self._days.until(clock_now):
             idle = self._known(key)
             if idle is None or idle.day_at == _NEVER:

@@ -1,7 +1,8 @@
-"""Ratings by a model: requested outside of the stream, a limited number at a time.
+"""Ratings by a model. The requests run beside the stream of records, a limited number at a time.
 
-While an exchange waits here, its row and its session's row say that its rating is pending, so losing this queue loses
-nothing: after a restart the rating is requested again, and one that was already given is found in the shard.
+While an exchange waits here, its row is kept, and the row of its session says that the rating is pending. So nothing
+is lost if this queue is lost: after a restart the rating is requested again, or read from the shard if the model had
+already given it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.memories.shard import Shard
 
-#: Delay between tries, unless the session triggers one earlier.
+#: Delays between tries (seconds). New records of the exchange's session can cause an earlier try.
 BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
-#: How long a rating is retried; then the exchange counts as unimportant. A restart starts over.
+#: Seconds for which a rating is retried. After that, the exchange is decided without a rating, which counts as 0. A
+#: restart of the worker begins a new period.
 PATIENCE_SECONDS: Final = 86_400.0
 
-#: Commits wait for first tries, so these go before all retries.
+#: Priorities in the queue. Commits wait for first tries, so first tries go before retries.
 _FIRST, _AGAIN = 0, 1
 
 Key = tuple[int, str, str, int]
@@ -46,7 +48,7 @@ class Rater(Protocol):
         """Return the seconds until the model may be asked again; 0 if it may be asked now."""
 
 
-#: Called with the key and the rating of an exchange; None if the model gave none.
+#: Callback with the key and the rating of an exchange. The rating is None if the model gave none.
 Answered = Callable[[Key, int | None], Awaitable[None]]
 
 
@@ -55,17 +57,17 @@ class _PendingRating:
     exchange: Exchange
     first_try: asyncio.Future[None]
     since: float
-    """When the rating was first requested (monotonic seconds)."""
+    """The time of the first request for the rating (monotonic seconds)."""
     tries: int = 0
     due: float | None = None
-    """When to retry (monotonic seconds); None while the request is queued or running."""
+    """The time of the next try (monotonic seconds); None while the request is queued or running."""
 
 
 class Ratings:
     """Asks a model for ratings, keeps them in the shard, and passes them to `answered`.
 
-    A model that does not answer is asked again, less and less often, for `patience` seconds. It sees only the part
-    of an exchange that `heard` returns.
+    If the model does not answer, it is asked again, at growing intervals, for `patience` seconds. The model sees only
+    the part of an exchange that `heard` returns.
     """
 
     def __init__(
@@ -96,10 +98,10 @@ class Ratings:
         await ended(self._workers)
 
     def ask(self, key: Key, exchange: Exchange) -> asyncio.Future[None] | None:
-        """Request a rating; if an earlier try failed, retry now.
+        """Request a rating. If an earlier try failed, retry now, unless the model must not be asked yet.
 
-        Return a future if the exchange is new here. It is done when the first try is over: until then the records
-        of the exchange must not count as processed.
+        Return a future if the exchange is new here, else None. The future is done when the first try is over. Until
+        then the records of the exchange must not count as processed.
         """
         known = self._asked.get(key)
         if known is None:
@@ -118,11 +120,14 @@ class Ratings:
         while self._due and self._due[0][0] <= now:
             due, key = heapq.heappop(self._due)
             asked = self._asked.get(key)
-            if asked is not None and asked.due == due:  # else it was retried since
+            if asked is not None and asked.due == due:  # otherwise the rating was retried in the meantime
                 self._ask_again(key, asked)
 
     def forget(self) -> None:
-        """Drop all requests, after partitions have moved: those that are still ours are made again."""
+        """Drop all requests. Call after partitions have moved.
+
+        The caller then requests the pending ratings of the partitions that this worker still owns.
+        """
         for asked in self._asked.values():
             _settle(asked)
         self._asked.clear()
@@ -141,7 +146,7 @@ class Ratings:
             try:
                 await self._rate(key, asked, answered)
             except ShardNotHere:
-                self._drop(key, asked)  # the partition's new owner asks
+                self._drop(key, asked)  # the partition's new owner requests the rating
             except Exception as exc:
                 self._on_failure(exc, "a rating")
                 return
@@ -170,7 +175,7 @@ class Ratings:
         self._drop(key, asked)
 
     def _wait(self, key: Key, asked: _PendingRating, seconds: float) -> None:
-        """Retry after this many seconds. Meanwhile the exchange's records may count as processed."""
+        """Retry after this many seconds. The exchange's records may count as processed before that."""
         _settle(asked)
         if self._asked.get(key) is asked:
             asked.due = self._monotonic() + seconds

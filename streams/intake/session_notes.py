@@ -1,8 +1,9 @@
 """Session notes: short-term memories that a user asked for. They expire, or are promoted, when their session ends.
 
 Notes arrive by `long-term` and their sessions by `conversations`, so either may arrive first. An important note whose
-session has already ended is promoted at once; one whose session is unknown opens that session, and silence ends it
-like any other. A note that was requested after its session's end does not belong to the ended session: it stays.
+session has already ended is promoted at once. An important note whose session is unknown opens that session, and
+silence ends the session like any other. A note that was requested after the end of its session does not expire with
+that end.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ class SessionNotes:
         self._memory, self._important, self._opened = memory, important, opened
 
     async def take(self, partition: int, events: Sequence[LongTermEvent]) -> None:
-        """Keep and forget notes as these events say, after the shard has applied them: its tombstones apply here too.
+        """Apply events to the notes: keep the requested notes, and drop the forgotten ones.
 
-        Raises `ShardNotHere` if the partition is not this worker's.
+        Call after the shard has applied the events: a note that the shard's tombstones cover is not kept. Raises
+        `ShardNotHere` if another worker has the partition.
         """
         asked = [event for event in events if is_short_term(event)]
         forbidden = []
@@ -71,7 +73,7 @@ class SessionNotes:
             self._crowd_out(partition, held, len(held) - self._memory.notes)
         for user_id in dict.fromkeys(note.user_id for note in kept):
             if (too_many := self._notes.count_of(partition, user_id) - self._memory.notes_of_user) > 0:
-                spare = self._memory.notes_of_user // 10  # else each of the next notes would scan all of them again
+                spare = self._memory.notes_of_user // 10  # otherwise each further note would scan all notes again
                 self._crowd_out(partition, self._notes.of_user(partition, user_id), too_many + spare)
         for note in kept:
             session = self._session(partition, note)
@@ -81,22 +83,23 @@ class SessionNotes:
         await self._event_log.deliver()
 
     def session_ended(self, partition: int, session: Session, at: int) -> None:
-        """Promote the important notes that have not expired when the session ends, `at` (epoch ms of event time).
+        """Promote the session's important notes, unless they expired before its end `at` (epoch ms of event time).
 
-        All notes that were requested until then expire with the session.
+        Then all notes that were requested up to the end of the session expire.
         """
-        until = max(at, session.last_at) if session.ended else at  # it may have continued and ended again
+        until = max(at, session.last_at) if session.ended else at  # the session may have continued and ended again
         for note in self._notes.of_session(partition, session.user_id, session.session_id):
             self._promote(partition, note, at)
             self._end(partition, note, until)
 
     def forget_expired(self) -> None:
-        """Drop expired notes, except those that the end of their session has yet to decide on.
+        """Drop expired notes, except important ones whose session has not ended.
 
-        The log may be behind the clock: such a note has expired by now, but perhaps not when its session ends.
+        The log may be behind the clock. Then such a note may have expired by now, but not yet at the event time at
+        which its session ends: it must still be promoted.
         """
         now, ours = self._clock.passed(), frozenset(self._shards.partitions())
-        for partition, note in self._notes.expired(now):  # includes copies of other workers' partitions
+        for partition, note in self._notes.expired(now):  # includes notes of partitions that other workers own
             if partition not in ours:
                 continue
             if not (self._is_due(note) and self._goes_on(partition, note)):
@@ -104,9 +107,10 @@ class SessionNotes:
                 self._count("expired")
 
     def recovered(self) -> None:
-        """Call after recovery of the table: advance the clock to its newest note, and end notes of ended sessions.
+        """Call after the notes' table has recovered.
 
-        A session's row is written before its notes: a crash in between leaves notes of an ended session unchanged.
+        Advance the clock to the newest note, and let notes of ended sessions expire. A session's row is written
+        before its notes, so after a crash in between, notes of an ended session have not expired yet.
         """
         ours = frozenset(self._shards.partitions())
         for partition, _, note in self._notes.items():
@@ -145,7 +149,10 @@ class SessionNotes:
         )
 
     def _open_session(self, partition: int, note: Note) -> None:
-        """Give a session without messages the note's time; otherwise silence would never end it."""
+        """If the session has no messages, use the note's time as its last activity.
+
+        Otherwise silence would never end the session.
+        """
         session = self._store.session(partition, note.user_id, note.session_id)
         if not session.last_at:
             session = session._replace(last_at=note.created_at)
@@ -180,7 +187,10 @@ class SessionNotes:
         self._count("promoted")
 
     def _end(self, partition: int, note: Note, at: int) -> None:
-        """Let a note expire at `at` (epoch ms), its session's end, if it was created by then and expires later."""
+        """Let a note expire at the end of its session, `at` (epoch ms).
+
+        A note that was created after `at`, or that expires earlier, does not change.
+        """
         held = self._notes.named(partition, note.user_id, note.id)
         if held is not None and held.created_at <= at < held.expires_at:
             self._notes.keep(partition, held._replace(expires_at=at))
@@ -202,14 +212,15 @@ class SessionNotes:
 
 
 def is_short_term(event: LongTermEvent) -> TypeGuard[Remember]:
-    """True if the event asks for a short-term memory, which no shard keeps."""
+    """True if the event asks for a short-term memory. Shards do not keep short-term memories."""
     return isinstance(event, Remember) and event.kind == "short_term"
 
 
 def promoted(note: Note) -> Remember:
-    """Return the event that promotes a note. The memory has the note's id, so `forget` means both.
+    """Return the event that promotes a note.
 
-    The event has the note's time, so the tombstone of a later `forget_user` covers it.
+    The memory gets the note's id, so a `forget` event removes both. The event has the note's time, so the tombstone
+    of a later `forget_user` covers the memory.
     """
     return Remember(
         event_id=event_id("note", note.user_id, note.id),
@@ -226,7 +237,7 @@ def promoted(note: Note) -> Remember:
 
 
 def _metadata(event: Remember) -> dict[str, Any] | None:
-    """Return the event's metadata with its sources, for which a note has no other field."""
+    """Return the event's metadata, with the event's sources added: a note has no field for sources."""
     given = {key: value for key, value in (event.metadata or {}).items() if key != SOURCES}
     return (given | ({SOURCES: event.sources} if event.sources else {})) or None
 

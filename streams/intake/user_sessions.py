@@ -1,4 +1,4 @@
-"""A user's sessions as they are shown: windows, notes, why exchanges were kept or dropped, what was said on a day."""
+"""Reads a user's sessions for the entry points: windows, notes, explanations of decisions, messages of a day."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WindowExchange(NamedTuple):
 
 
 class UserSessions:
-    """The windows and notes of this worker's users. `timezone` is whose midnight ends a day."""
+    """The windows and notes of this worker's users. A day ends at midnight in `timezone`."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class UserSessions:
 
     @property
     def rater_name(self) -> str:
-        """The model that rates exchanges; empty if there is none."""
+        """The name of the model that rates exchanges; empty if there is none."""
         return self._explainer.rater_name
 
     def window(self, user_id: str, session_id: str, limit: int | None) -> list[WindowExchange]:
@@ -75,7 +75,10 @@ class UserSessions:
         return self._windows.session(self._users.partition_here(user_id), user_id, session_id)
 
     async def explain(self, session: Session, limit: int | None) -> list[Explanation]:
-        """Explain what became of a session's exchanges, oldest first, expired ones included."""
+        """Explain the decisions on the newest `limit` exchanges of a session, oldest first, including expired ones.
+
+        Without a limit, explain all exchanges that the session keeps.
+        """
         partition = self._users.partition_here(session.user_id)
         held = [self._windows.exchange(partition, session, seq) for seq in session.named]
         if session.open:

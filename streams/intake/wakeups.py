@@ -1,4 +1,4 @@
-"""Timetable of keys, by the time at which the caller wants to look at them; eight bytes a key."""
+"""Timetable of keys. Each key has a time at which the caller wants to look at it. An entry needs eight bytes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 
 class Wakeups:
-    """Keys grouped into spans of time; times and `width` have the same unit.
+    """Keys grouped into spans of time. A span is `width` long, in the unit of the times.
 
-    All keys of a span are returned together, so a key may be early; the caller then adds it again. A key whose time
-    has changed is also returned at its old time, and a key that was added twice is returned twice.
+    All keys of a span are returned together, so a key may be returned before its time. Then the caller adds it again.
+    If a key's time has changed, the key is also returned at its old time. A key that was added twice is returned
+    twice.
     """
 
     def __init__(self, width: int) -> None:
@@ -28,7 +29,10 @@ class Wakeups:
             keys.append(key)
 
     def until(self, now: float) -> Iterator[bytes]:
-        """Take out the keys of all spans that have begun; keys added meanwhile are left for the next call."""
+        """Remove and yield the keys of all spans that have begun at `now`.
+
+        Keys that are added during the iteration are left for the next call.
+        """
         begun = list[list[bytes]]()
         while self._order and self._order[0] * self._width <= now:
             begun.append(self._spans.pop(heapq.heappop(self._order)))

@@ -1,7 +1,8 @@
-"""Readings that tell requests from other uses: "remember my birthday" asks, "do you remember my birthday?" does not.
+"""Readings: functions that decide whether a phrase in a text is a request.
 
-A phrase of the settings always counts as a request, except our own phrases that also occur in questions and stories:
-these count only if the words around them, within the sentence, allow a request. Texts are in lower case.
+"Remember my birthday" is a request, "do you remember my birthday?" is not. Most phrases of the settings always count
+as a request. Some of our default phrases also occur in questions and stories. They have a reading, and count only if
+the words around them, within the sentence, allow a request. Texts are in lower case.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from typing import Final, NamedTuple
 from schemas.phrases import ORDERS_FIRST, SUMMARY_PHRASES
 
 Reading = Callable[[re.Match[str]], bool]
-"""Returns True if a phrase that was found is a request."""
+"""A function that returns True if the phrase that was found is a request."""
 
 _CLAUSE: Final = re.compile(r"[.!?。！？؟\n;；؛:：,，、،…()（）\"“”—–]")
 _SENTENCE: Final = re.compile(r"[.!?。！？؟\n…]+")
 
 
 class Around(NamedTuple):
-    """The text before and after a phrase in its clause, the mark that ends the clause, and the sentence's rest."""
+    """The text around a phrase.
+
+    `before` and `after` are within the phrase's clause, `end` is the mark that ends the clause. `rest` is the text
+    after the phrase up to the end of the sentence.
+    """
 
     before: str
     after: str
@@ -64,7 +69,7 @@ _SOMEBODY: Final = re.compile(
     r"(?:\s+(?:still|also|even|really|always|never|only|do|does|did|don['’]?t|didn['’]?t|can|can['’]?t|cannot|could"
     r"|couldn['’]?t|will|would|should|must|might|may|not|to|ever|have|had|need|want|try))*$"
 )
-"""Subjects of "remember": after one of these, it is no order."""
+"""Subjects of "remember". If one of these stands before "remember", it is no order."""
 
 
 def orders_in_english(found: re.Match[str]) -> bool:
@@ -73,7 +78,7 @@ def orders_in_english(found: re.Match[str]) -> bool:
     if found[0].endswith("that"):
         if _PAST.match(found.string, found.end()):
             return False
-        if not near.after and not near.end.startswith("?"):  # "it is 4711 remember that"
+        if not near.after and not near.end.startswith("?"):  # as in "it is 4711 remember that"
             return not _SOMEBODY.search(near.before)
     if not _OPENER.fullmatch(near.before):
         return False
@@ -85,7 +90,10 @@ def orders_in_english(found: re.Match[str]) -> bool:
 
 
 def asks_politely(found: re.Match[str]) -> bool:
-    """True if "could you remember" is not after a question word ("how could you remember"), and not before one."""
+    """True if "could you remember" asks for it: no question word stands before it or after it.
+
+    "How could you remember" and "could you remember what …" do not ask for it.
+    """
     near = around(found)
     return not near.before.endswith(("how", "why", "what", "who", "where")) and not _ASKED_WHAT.match(near.after)
 
@@ -121,7 +129,7 @@ _LONG_AGO: Final = re.compile(
 
 
 def orders_in_chinese(found: re.Match[str]) -> bool:
-    """True if 记住 is an order, not a statement that a person remembers or does not, and not a question."""
+    """True if 记住 is an order. It is no order in a question, or if it says that a person remembers something."""
     near = around(found)
     if _FOR_ME.search(near.before):
         return True
@@ -129,7 +137,7 @@ def orders_in_chinese(found: re.Match[str]) -> bool:
 
 
 def reminds_in_chinese(found: re.Match[str]) -> bool:
-    """True if an order begins with 记得, which also means "to recall"."""
+    """True if 记得 begins an order, "remember to …". It can also mean "to recall"."""
     near = around(found)
     if near.before.endswith(("不", "还", "還", "没", "沒")) or not _OPENER_ZH.fullmatch(near.before):
         return False
@@ -174,7 +182,10 @@ _POLITE_OPENER: Final = re.compile(
 
 
 def orders_first(found: re.Match[str]) -> bool:
-    """True if the phrase begins its clause and is an order; elsewhere it is a statement: "ella recuerda que …"."""
+    """True if the phrase begins its clause, and its sentence is no question.
+
+    Elsewhere in a clause the phrase is a statement, such as "ella recuerda que …".
+    """
     near = around(found)
     if near.rest.rstrip().endswith(("?", "؟")):
         return False
@@ -190,6 +201,9 @@ TO_REMEMBER: Final[dict[str, Reading]] = {
     **dict.fromkeys(("记得", "記得"), reminds_in_chinese),
     **dict.fromkeys(("别忘了", "別忘了", "别忘记", "別忘記", "不要忘了", "不要忘记", "不要忘記"), warns_in_chinese),
 }
-"""Readings of phrases that may ask to remember; phrases like 请记住 ask in any context, and have no reading."""
+"""The readings of phrases that ask to remember only in some contexts.
+
+Phrases such as 请记住 ask in every context, so they have no reading.
+"""
 
 FOR_A_SUMMARY: Final[dict[str, Reading]] = dict.fromkeys(SUMMARY_PHRASES, asks_for_a_summary)

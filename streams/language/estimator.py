@@ -1,9 +1,9 @@
-"""The local estimator: how much an exchange is worth remembering, 0-10, computed from its text alone.
+"""The local estimator: rates an exchange from its text alone, 0-10, higher if it is more worth remembering.
 
-It replaces a model when none is configured, so it has to be free, fast and repeatable. It does not understand the
-text; it counts the signals of statements about a person's life (first person, relations, names, times, plans, tastes)
-against those of small talk (courtesies, questions, talk about "you"). For the signals, and how a text is read for
-them, see `signals.py`, `reading_en.py`, `reading_zh.py`; for other languages `languages/`.
+It replaces a model if none is configured, so it has to be free, fast and repeatable. It does not understand the text.
+It counts signals of statements about a person's life (first person, relations, names, times, plans, tastes), and
+subtracts signals of small talk (courtesies, questions, talk about "you"). The signals are in `signals.py`. Texts are
+read by `reading_en.py`, `reading_zh.py` and, with the word lists in `languages/`, by `list_reading.py`.
 """
 
 from __future__ import annotations
@@ -25,33 +25,36 @@ from streams.language.telling import NOTE, language_of
 from streams.language.word_lists import CODES, lists_of
 
 READ_CHARS: Final = 2_000
-"""Characters of a message that are read. A longer one is a pasted document; its beginning says whose it is."""
+"""Maximum number of characters of a message that are read.
+
+A longer message is most likely a pasted document, and its beginning shows whether it is about the user.
+"""
 
 REPLY_SHARE: Final = 0.7
-"""Weight of a signal in the reply, relative to one in the user's own words."""
+"""Weight of a signal in the assistant's reply, relative to a signal in the user's words."""
 
 FREE_POINTS: Final = 0.5
-"""Points that any talk makes; they are subtracted."""
+"""Points that even small talk makes. They are subtracted from the points of every exchange."""
 
 LENGTH_POINTS: Final = 1.2
 """Points for each doubling of the words beyond a short sentence: longer messages say more about their author."""
 
 SHORT_WORDS: Final = 5
 LONG_WORDS: Final = 36
-"""Between these numbers of words, length counts."""
+"""`LENGTH_POINTS` are given for lengths between these numbers of words."""
 
 SPARSE_WORDS: Final = 11
-"""Messages with fewer words count up to double: in a short message, its signals are the point."""
+"""If an exchange has fewer words, its points are multiplied by up to 2: signals are then most of the text."""
 
 
 LEAST_POINTS, MOST_POINTS = -2.0, 14.0
-"""Limits of the signals' points: beyond them, more points say nothing new."""
+"""Limits of the signals' points. Points beyond these limits do not change the estimate any more."""
 
 
 class Told(NamedTuple):
-    """The signals of an exchange, their points, and the score of 0-10 that they alone make.
+    """The signals of an exchange, their points, and the score (0-10) that follows from the signals alone.
 
-    `signals` are the names in the user's words, then those in the assistant's, prefixed `reply:`.
+    `signals` are the names of the signals in the user's words, then of those in the reply, with the prefix `reply: `.
     """
 
     score: float
@@ -62,7 +65,8 @@ class Told(NamedTuple):
 class Estimate(NamedTuple):
     """The estimated worth of an exchange, and its reasons.
 
-    `rating` is what a model would answer; `score` is the same before rounding, for ranking. `signals` are `Told`'s.
+    `rating` is on the scale of a model's rating, 0-10. `score` is the rating before rounding, for ranking. `signals`
+    has the same names as `Told.signals`.
     """
 
     rating: int
@@ -83,7 +87,7 @@ _ENGLISH: Final = WEIGHTS["en"]
 
 
 def readable(text: str) -> str:
-    """Return the part of a message that is read."""
+    """Return the part of a message that is read: its first `READ_CHARS` characters, without notes in brackets."""
     text = text[:READ_CHARS]
     return NOTE.sub(" ", text) if "[" in text else text
 
@@ -94,7 +98,10 @@ def spoken_chinese(text: str) -> bool:
 
 
 def _read(text: str, language: str | None, *, reply: bool) -> Reading:
-    """Read a message in the exchange's language, or in both: "我住在 Berlin" is Chinese with English in it."""
+    """Read a message in the exchange's language.
+
+    A Chinese message with Latin letters in it, such as "我住在 Berlin", is read in Chinese and in English.
+    """
     if not text:
         return 0.0, 0, [], 0.0, _ENGLISH
     text = text[:READ_CHARS]
@@ -108,7 +115,7 @@ def _read(text: str, language: str | None, *, reply: bool) -> Reading:
     chinese = read_chinese(tokens, letters, reply=reply)
     if not _LATIN_LETTER.search(text):
         return chinese
-    struck = "".join(tokens)  # without orders to the rater
+    struck = "".join(tokens)  # orders to the rater are removed
     if not _CJK.search(struck):
         return read_english(struck, reply=reply)
     latin = _LATIN.findall(struck)
@@ -120,7 +127,7 @@ def _read(text: str, language: str | None, *, reply: bool) -> Reading:
 
 
 def unread(user: str) -> bool:
-    """True if a user's words are in a language that nothing here reads, so that a low rating means nothing.
+    """True if the estimator cannot read the language of a user's words. Then a low rating means nothing.
 
     >>> unread("Jag är allergisk mot nötter"), unread("I am allergic to nuts")
     (True, False)
@@ -129,17 +136,20 @@ def unread(user: str) -> bool:
 
 
 def bounded(points: float) -> float:
-    """Return points as a score: from ½ to 9½ they are the score; beyond, the score approaches 0 or 10."""
+    """Return the score (0-10) for some points.
+
+    From ½ to 9½, the score equals the points. For fewer or more points, it approaches 0 or 10.
+    """
     if points < 0.5:
         return 0.25 / (1 - points)
     return points if points < 9.5 else 10 - 0.25 / (points - 9)
 
 
 def told(user: str, assistant: str = "") -> Told:
-    """Return what the signals alone say of an exchange, or of a sentence.
+    """Return the signals of an exchange, or of a sentence, with the score that follows from the signals alone.
 
-    The reply counts only where it is about its speaker. An assistant's explanation is no memory of the user,
-    however many names and dates it holds; but when people talk to each other, both talk about themselves.
+    The reply counts only if it is about its speaker. An assistant's explanation says nothing about the user, even if
+    it has many names and dates. But if two people talk to each other, both talk about themselves.
     """
     language = language_of(user or assistant)
     said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
@@ -155,8 +165,8 @@ def estimate(user: str, assistant: str) -> Estimate:
     >>> estimate("你好", "你好，有什么可以帮你？").rating
     0
 
-    The score is the bounded sum of a bias, the weighted points of the signals, and the words' evidence. Bias and
-    weight were learned for the language of the user's words.
+    The score is the `bounded` sum of a bias, the weighted points of the signals, and the evidence of the words. The
+    bias and the weight depend on the language of the user's words.
     """
     language = language_of(user or assistant)
     said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
@@ -181,7 +191,7 @@ def _names(said: Reading, replied: Reading) -> tuple[str, ...]:
 
 
 def _points(said: Reading, replied: Reading) -> float:
-    """Return the points of both messages' signals, adjusted by length."""
+    """Return the points of the signals of both messages, adjusted by the length of the messages."""
     points = said[0] + REPLY_SHARE * replied[0]
     length: float = said[1]
     if replied[2]:

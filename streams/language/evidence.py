@@ -1,8 +1,8 @@
 """Evidence: the learned part of the local estimator, from a message's words and their n-grams of characters.
 
-A linear model for each language, fitted by `benchmarks/estimator_training.py`: the evidence of a message is a sum of
-coefficients. A few are for the message as a whole (`SHAPE`); the others are for hashed n-grams of characters. The
-coefficients are data: `estimator_weights.bin`.
+Each language has a linear model, fitted by `benchmarks/estimator_training.py`: the evidence of a message is a sum of
+coefficients. A few coefficients are for the message as a whole (`SHAPE`). The others are for hashed n-grams of
+characters. The coefficients are in the file `estimator_weights.bin`.
 """
 
 from __future__ import annotations
@@ -14,29 +14,42 @@ from typing import Any, Final
 from zlib import crc32
 
 BUCKETS: Final = 8_192
-"""How many coefficients a language's n-grams share; the index of an n-gram's is its CRC-32, modulo this."""
+"""The number of coefficients that the n-grams of a language share.
+
+The index of an n-gram's coefficient is the CRC-32 of the n-gram, modulo this number.
+"""
 
 SHORTEST, LONGEST = 3, 5
-"""Lengths of the n-grams of an English word, which is put between `<` and `>`; the whole word is one more."""
+"""The minimum and the maximum length of an n-gram of an English word, in characters.
+
+The n-grams are made of the word between `<` and `>`. The whole word is one more n-gram.
+"""
 
 SMOOTHING: Final = 4
-"""A sum over n words is divided by √(n + this): one word is little evidence, and length alone adds little."""
+"""The sum over n words is divided by √(n + `SMOOTHING`).
+
+So a single word is weak evidence, and a long message does not get strong evidence from its length alone.
+"""
 
 ROOTS: Final = tuple((SMOOTHING + words) ** -0.5 for words in range(2_010))
-"""The inverse of that root, by the number of words."""
+"""1 / √(n + `SMOOTHING`), by the number of words n."""
 
 SIDES: Final = ("user", "reply")
 SHAPE: Final = ("courtesies", "you", "opened")
-"""The features of a message as a whole."""
+"""The features of a message as a whole. `opened` is true if the message is about a person's life."""
 
 MOST_COURTESIES, MOST_YOU = 8, 6
-"""The most courtesies and "you" that count."""
+"""The maximum number of courtesies, and of "you", that count in a message."""
 
 FILE: Final = Path(__file__).with_name("estimator_weights.bin")
 
 
 class Weights:
-    """The coefficients of one language, in points: for the signals' points, for each side's shape, for n-grams."""
+    """The coefficients of one language.
+
+    `signals` is the weight of the signals' points. `sides` has the coefficients of the shape, for the user's words
+    and for the reply. `of_bucket` has the coefficients of the n-grams. `bias`, `sides` and `of_bucket` are in points.
+    """
 
     def __init__(self, header: dict[str, Any], buckets: bytes) -> None:
         self.bias: Final = float(header["bias"])
@@ -46,7 +59,7 @@ class Weights:
         self.of_bucket: Final = [scale * value for value in memoryview(buckets).cast("b")]
 
     def of(self, ngrams: Sequence[str]) -> float:
-        """Return the sum of the n-grams' coefficients, divided by the root of their number."""
+        """Return the sum of the n-grams' coefficients, divided by the square root of the number of n-grams."""
         of_bucket = self.of_bucket
         return sum([of_bucket[bucket(ngram)] for ngram in ngrams]) / len(ngrams) ** 0.5 if ngrams else 0.0
 
@@ -61,7 +74,10 @@ def bucket(ngram: str) -> int:
 
 
 def loaded(data: bytes) -> dict[str, Weights]:
-    """Read the languages of a weights file: a line of JSON, then each language's buckets, a signed byte each."""
+    """Read a weights file, and return the weights by language.
+
+    The file has a line of JSON, and then the buckets of each language. A bucket is a signed byte.
+    """
     line, _, buckets = data.partition(b"\n")
     header = json.loads(line)
     return {

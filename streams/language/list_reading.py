@@ -1,4 +1,7 @@
-"""Reads a message by a language's lists: who it is about, what it says of a life, and how much is small talk."""
+"""Reads a message with the word lists of its language.
+
+It looks for the first person, for words about a person's life, and for small talk.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,17 @@ SIGNALS: Final = ("first person", "life", "number", "news")
 """The names of the signals."""
 
 OWN: Final = 0.9
-"""Points for the first person, with something of a life; alone ("I see") it is worth `OWN_ALONE`."""
+"""Points for the first person, if the message has another signal too. If not ("I see"), `OWN_ALONE` counts."""
 OWN_ALONE: Final = 0.4
 
 NEWS: Final = 0.7
-"""Points for an unlisted long word with the first person: "I am left-handed" still says something."""
+"""Points for a long word that no list has, together with the first person: "I am left-handed" is worth something."""
 
 LIFE: Final = 1.6
-"""Points for a word about a life, up to `MOST_LIFE` of them: enough alone, as most languages leave out "I"."""
+"""Points for each word about a person's life. At most `MOST_LIFE` such words count.
+
+They also count without the first person, because most languages leave out "I".
+"""
 MOST_LIFE: Final = 3
 
 NUMBER: Final = 1.0
@@ -29,13 +35,16 @@ NUMBER: Final = 1.0
 COURTESY: Final = -0.8
 YOU: Final = -0.4
 MOST_SMALL_TALK: Final = 3
-"""How many courtesies and how many "you" count."""
+"""Maximum number of courtesies, and of "you", that count."""
 
 SHORT_QUESTION: Final = 7
-"""The most words of a question without a question mark: "when I was small, we lived by the sea" is none."""
+"""Maximum number of words of a question without a question mark.
+
+A longer sentence with a question word, such as "when I was small, we lived by the sea", is no question.
+"""
 
 SHORT: Final = 5
-"""The most words that count in a message that says nothing of a life."""
+"""Maximum number of words that count in a message that says nothing about a person's life."""
 
 _SENTENCE: Final = re.compile(r"[^.!?。！？؟…\n]+[.!?。！？؟…\n]*")
 _ASKED: Final = re.compile("[?？؟]")
@@ -48,12 +57,12 @@ def _nothing_learned() -> Weights:
     return Weights({"bias": 0.0, "signals": 1.0, "scale": 0.0, **dict.fromkeys(SIDES, shape)}, b"")
 
 
-#: Nothing is learned for these languages: the points are the score.
+#: No coefficients were learned for these languages. With these weights, the score depends on the points alone.
 WEIGHTS: Final = _nothing_learned()
 
 
 def read(lists: Lists, text: str, *, reply: bool) -> Reading:
-    """Read a message, without its questions: a question says what its speaker does not know.
+    """Read a message without its questions, because a question says nothing about its speaker.
 
     A reply counts only if its speaker says "I": an assistant's explanation says nothing about the user.
     """
@@ -82,7 +91,10 @@ def read(lists: Lists, text: str, *, reply: bool) -> Reading:
 
 
 def _told(lists: Lists, sentence: str, found: Found) -> Iterator[tuple[str, Found]]:
-    """Yield a sentence that asks nothing; of one that ends in a question, the clauses before the last one."""
+    """Yield the parts of a sentence that are statements, each with the words found in it.
+
+    If the sentence is a question, only its clauses before the last clause are yielded; else the whole sentence.
+    """
     if _ASKED.search(sentence) or found.asks or (found.asks_if_short and found.words <= SHORT_QUESTION):
         *before, _ = _CLAUSE_END.split(sentence)
         yield from ((clause, lists.find(clause)) for clause in before)

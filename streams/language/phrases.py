@@ -1,4 +1,4 @@
-"""Search for any of some phrases in a text."""
+"""Search for phrases in a text."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from schemas.phrases import ELSEWHERE
 from streams.language.asking import Reading
 from streams.language.telling import language_of
 
-#: In a text of at most this many characters the language may not be recognised.
+#: In a text of at most this many characters, the language may not be recognised, so phrases of all languages count.
 SHORT_TEXT = 40
 
 _HERE = ("en", "zh")
 
 
 class Phrases:
-    """Finds any of some phrases, ignoring case; Latin ones as whole words: "like" is not in "likely".
+    """Says whether a text contains one of these phrases. Case is ignored.
+
+    Phrases in Latin letters are found as whole words only: "like" is not found in "likely".
 
     >>> Phrases(["like"]).found_in("I LIKE tea"), Phrases(["like"]).found_in("unlikely")
     (True, False)
 
-    It looks for a phrase's longest word as plain text, and tries the phrase's pattern only where that word is found:
-    most texts have none, and one pattern of all phrases would cost ten times as much. Of words that contain one
-    another it looks for the shortest first; in a text of ASCII alone, it looks only for words of ASCII.
+    For speed, a phrase's longest word is looked for as plain text, and the phrase's pattern is tried only if the text
+    contains that word. Most texts contain none of these words. A single pattern for all phrases would take ten times
+    as long. If one of these words contains another one, only the shorter one is looked for at first. A text in ASCII
+    is searched only for words in ASCII.
 
-    A phrase that has a reading counts only where the reading returns True. Our phrases in languages other than
-    English and Chinese are not searched in a longer English or Chinese text.
+    If a phrase has a reading, it counts only if the reading returns True. Our default phrases in languages other than
+    English and Chinese are not looked for in an English or Chinese text of more than `SHORT_TEXT` characters.
     """
 
     def __init__(self, phrases: Iterable[str], readings: Mapping[str, Reading] | None = None) -> None:
@@ -63,7 +66,11 @@ class Phrases:
 
 
 class _Sought(NamedTuple):
-    """Phrases, each as search word, pattern and reading; the search words to try first; the ASCII ones of these."""
+    """Phrases, prepared for the search.
+
+    `phrases` has the search word, the pattern and the reading of each phrase. `words` are the search words that are
+    looked for at first, `ascii` those of them that are in ASCII.
+    """
 
     phrases: tuple[tuple[str, re.Pattern[str], Reading | None], ...]
     words: tuple[str, ...]
@@ -78,7 +85,10 @@ def _sought(phrases: Sequence[tuple[str, Reading | None]]) -> _Sought:
 
 
 def _without_dots(lowered: str) -> str:
-    """Merge the dotted and the dotless i: Turkish has both, and other languages have one capital for both."""
+    """Replace the dotless i, and an i with a combining dot, by i.
+
+    Turkish has a dotted and a dotless i. In lower case, their capitals can become any of these forms.
+    """
     if "ı" in lowered or "\u0307" in lowered:
         return lowered.replace("ı", "i").replace("i\u0307", "i")
     return lowered
@@ -88,7 +98,8 @@ _BREAK = re.compile(r"[\s'’]+")
 
 _ELSEWHERE = frozenset(_without_dots(phrase) for phrase in ELSEWHERE)
 
-#: Letters of scripts with spaces between words, without plain Latin, which Chinese texts have without spaces.
+#: Letters of scripts with spaces between words. Plain Latin letters are not included, because Chinese texts have them
+#: without spaces.
 _SPACED = re.compile("[\u00aa-\u024f\u0370-\u06ff\u1e00-\u1fff]")
 
 
@@ -99,12 +110,16 @@ def _pattern(phrase: str) -> re.Pattern[str]:
     )
 
 
-#: Endings that the last word of a phrase in plain Latin letters may have.
+#: Endings that may follow the last word of a phrase in plain Latin letters.
 _ENDINGS = "(?:s|d|ed|es)?"
 
 
 def _edge(letter: str, side: str) -> str:
-    """Return a pattern that allows no letter to follow, or with `<` to precede."""
+    """Return a pattern for the edge of a phrase, so that only whole words are found.
+
+    `letter` is the phrase's first letter if `side` is `<`, else its last one. No letter may precede or follow it. The
+    pattern is empty for scripts without spaces between words.
+    """
     if letter.isascii():
         return f"(?{side}![a-z0-9\u00aa-\u024f])"
     return rf"(?{side}!\w)" if _SPACED.match(letter) else ""

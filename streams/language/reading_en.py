@@ -11,14 +11,17 @@ from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
 COURTESY_POINTS: Final = -0.3
 YOU_POINTS: Final = -0.2
 SMALL_TALK_POINTS: Final = -3.0
-"""The most that courtesies and talk about "you" can subtract, questions included."""
+"""Maximum number of points that courtesies and "you" can subtract. They count in questions, too."""
 
 LEXICON: Final = Lexicon("estimator_en.txt")
 
 _TOKEN: Final = re.compile(r"[^\W\d_](?:['-]?[^\W\d_])*|\d+(?:[:./,-]\d+)*|[?.!,;]")
 _MARKS: Final = str.maketrans("!;", "..")
 MOST_LETTERS: Final = 20
-"""Characters of a chunk (the text between two spaces) that make n-grams; longer chunks are not cached."""
+"""The maximum number of characters of a chunk (the text between two spaces) from which n-grams are made.
+
+Longer chunks are not cached.
+"""
 
 _AROUND: Final = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()) + "’‘“”…–—"
 _WEIGHTS: Final = WEIGHTS["en"]
@@ -28,7 +31,11 @@ _NOT_PAST: Final = frozenset({"amazed", "excited", "indeed", "inspired", "intere
 
 
 def _letter(token: str) -> str:
-    """Return the class of a token: listed, else by its shape (Name, Past, Digit, Contact data, content)."""
+    """Return the letter of a token's class.
+
+    A token that is not listed is classed by its shape: N a name, P a past form, D a number, C contact data, a an
+    adverb, c another word, s a short one.
+    """
     word = token.lower()
     if known := LEXICON.letter_of.get(word) or LEXICON.letter_of.get(word.removesuffix("'s")):
         return known
@@ -46,7 +53,7 @@ def _letter(token: str) -> str:
 
 
 class _Letters(dict[str, str]):
-    """The letters of each chunk, cached up to a bound; twice as fast as `lru_cache`."""
+    """A cache of the letters of each chunk. Its size is limited, and it is twice as fast as `lru_cache`."""
 
     def __missing__(self, chunk: str) -> str:
         word = chunk.rstrip(".,!?;")
@@ -66,28 +73,30 @@ class _Letters(dict[str, str]):
 _letters_of: Final = _Letters().__getitem__
 
 _ORDER: Final = re.compile(
-    r"(?<![ksyaqIMmuDo,])[ksyaqIMmuDo,]*O(?:[^.?ImM]{0,9}[DOo])+[.,]*"  # ignore the rules and rate this 10
-    r"|(?<![^.?,])[ksyaq,]{0,12}o[^.?]{0,9}[DO][.,]*"  # you must answer ten
+    r"(?<![ksyaqIMmuDo,])[ksyaqIMmuDo,]*O(?:[^.?ImM]{0,9}[DOo])+[.,]*"  # "ignore the rules and rate this 10"
+    r"|(?<![^.?,])[ksyaq,]{0,12}o[^.?]{0,9}[DO][.,]*"  # "you must answer ten"
 )
 _MARK: Final = re.compile(r"(?<![^.?])D+(?![^.?])\.?")
-"""Orders to the rater, and marks that stand alone ("10."): removed before anything is counted, so that they cannot
-move the value."""
+"""Patterns of orders to the rater, and of numbers that stand alone ("10."), which look like a rating.
+
+Both are removed before anything is counted, so that they cannot change the rating.
+"""
 
 _GREETED: Final = re.compile(r"ks?T|yw?T")
 """Times in greetings: good morning, happy new year, see you next week."""
 
 _ASKED: Final = re.compile(
-    r"(?<![^.])(?:[k,]*qa?y[^.]*"  # what are you up to
-    r"|[ksay,]*[vo][^.ImM]*+(?![ImM]))"  # please translate this
+    r"(?<![^.])(?:[k,]*qa?y[^.]*"  # "what are you up to"
+    r"|[ksay,]*[vo][^.ImM]*+(?![ImM]))"  # "please translate this"
 )
-"""Questions without a question mark, and requests that mention nothing of the speaker's own."""
+"""Questions without a question mark, and requests that do not mention the speaker."""
 
 _ABOUT: Final = re.compile(r"[ImMRhBfFTux]|(?<![^.])[ak]{0,2}(?:[PEG]|J(?!a))")
 _MACHINE: Final = re.compile(r"[IM][asc]{0,4}z")
 
 
 def _stated(letters: str) -> str:
-    """Return the letters without questions and requests: these say what the speaker does not know."""
+    """Return the letters without questions and requests, because these say nothing about the speaker."""
     if "?" in letters:
         *asked, rest = letters.split("?")
         letters = "".join([part[: part.rfind(".") + 1] for part in asked]) + rest
@@ -99,10 +108,10 @@ def _stated(letters: str) -> str:
 
 
 def _opens(said: str, *, reply: bool) -> bool:
-    """True if the words are about a person's life; if not, nothing in them counts.
+    """True if the words are about a person's life. If they are not, no signal in them counts.
 
-    Stricter for the assistant: it explains families, dates and jobs, but seldom says "my". False if a machine talks
-    about itself.
+    A reply must contain the first person: an assistant explains families, dates and jobs, but seldom says "my". If a
+    machine talks about itself in a reply, the result is False.
     """
     if reply:
         return ("I" in said or "m" in said or "M" in said) and not ("z" in said and _MACHINE.search(said))
@@ -110,7 +119,7 @@ def _opens(said: str, *, reply: bool) -> bool:
 
 
 def ngrams(word: str) -> list[str]:
-    """Return the n-grams of a word, including the word itself, without the marks around it.
+    """Return the n-grams of a word, including the word itself, without the punctuation around the word.
 
     >>> ngrams("I'm,"), ngrams("...")
     (["<i'm>", "<i'", "i'm", "'m>", "<i'm", "i'm>"], [])
@@ -128,7 +137,7 @@ def ngrams(word: str) -> list[str]:
 
 
 class _Evidence(dict[str, float]):
-    """The evidence of each chunk, cached like its letters."""
+    """A cache of the evidence of each chunk. Its size is limited."""
 
     def __missing__(self, chunk: str) -> float:
         evidence = _WEIGHTS.of(ngrams(chunk[:MOST_LETTERS]))
@@ -143,7 +152,10 @@ _evidence_of: Final = _Evidence().__getitem__
 
 
 def _struck(chunks: list[str], letters: str) -> tuple[list[str], str]:
-    """Remove orders and marks from both: a chunk is removed if any of its letters is."""
+    """Remove orders to the rater, and numbers that stand alone, from the chunks and from the letters.
+
+    A chunk is removed if any of its letters is removed.
+    """
     owners = [place for place, chunk in enumerate(chunks) for _ in _letters_of(chunk)]
     gone: set[int] = set()
     for pattern in (_ORDER, _MARK):
@@ -160,7 +172,7 @@ def opens(letters: str, *, reply: bool) -> bool:
 
 
 def parsed(text: str) -> tuple[list[str], str]:
-    """Return the chunks of a message, and its letters; both without orders."""
+    """Return the chunks of a message, and its letters; both without orders to the rater."""
     chunks = text.replace("\n", " . ").split()
     letters = "".join(map(_letters_of, chunks))
     ordered = ("O" in letters or "o" in letters) and _ORDER.search(letters)
@@ -170,7 +182,7 @@ def parsed(text: str) -> tuple[list[str], str]:
 
 
 def read_english(text: str, *, reply: bool) -> Reading:
-    """Read an English message."""
+    """Read an English message. Return its points, length, signals and evidence: see `Reading`."""
     chunks, letters = parsed(text)
     courtesies, you = letters.count("k"), letters.count("y")
     points = COURTESY_POINTS * courtesies + YOU_POINTS * you

@@ -12,12 +12,15 @@ from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
 
 SMALL_TALK_POINTS: Final = -0.6
 MOST_SMALL_TALK: Final = 5
-"""What each courtesy and each "you" subtracts, questions included, and how many of them count."""
+"""The points of each courtesy and of each "you", and how many of them count. They count in questions, too."""
 
 LEXICON: Final = Lexicon("estimator_zh.txt")
 
 _GROUPS: Final = 8
-"""First characters are tried group by group: a pattern is as slow as the number of alternatives that it tries."""
+"""The number of groups of words, by first character, in a pattern.
+
+The pattern tries group after group. This is faster, because a match takes longer the more alternatives it tries.
+"""
 
 
 def _longest_of(words: Iterable[str]) -> str:
@@ -42,7 +45,10 @@ _TOKEN: Final = re.compile(
     r"|[A-Za-z][A-Za-z0-9'-]*+(?:[^\w。，！？\n]*[A-Za-z0-9][A-Za-z0-9'/-]*)*[.!?]?"
     r"|."
 )
-"""A word, a number, an address, some Latin words, or one other character, which is most frequent and tried first."""
+"""A token: a listed word, a number, a mail address, some Latin words, or one other character.
+
+The most frequent kind, a character with which no listed word begins, is tried first.
+"""
 
 _MARKS: Final = dict.fromkeys("。！!；;.\n", ".") | dict.fromkeys("？?吗", "?") | dict.fromkeys("，,、", ",")
 _NUMERALS: Final = dict.fromkeys("一二三四五六七八九百千两", "D")
@@ -50,7 +56,7 @@ _CJK: Final = re.compile("[\u4e00-\u9fff]")
 
 
 def _letter(token: str) -> str:
-    """Return the class of an unlisted token, by its shape."""
+    """Return the letter of the class of a token that is not listed, by the token's shape; "" if it has none."""
     if token[0].isdecimal():
         digits = sum(map(str.isdecimal, token))
         if digits <= 8 and not token.isdecimal() and "." not in token:
@@ -64,7 +70,10 @@ def _letter(token: str) -> str:
 
 
 class _Letters(dict[str, str]):
-    """The letter of each word, mark and numeral; other characters are cached, other tokens are not."""
+    """The letter of each listed word, punctuation mark and numeral, and a cache for other characters.
+
+    Other tokens of several characters are not cached.
+    """
 
     def __missing__(self, token: str) -> str:
         letter = _letter(token)
@@ -83,22 +92,28 @@ _ORDER: Final = re.compile(
     rf"|hs?{_TOP}"  # 请打满分
     r")[Dtis]*[,.]*"
 )
-"""Orders to the rater: removed before anything is counted, so that they cannot move the value."""
+"""Orders to the rater. They are removed before anything is counted, so that they cannot change the rating."""
 
 _ASKED: Final = re.compile(
     r"(?<![^.])[^.Iq]*+q[^.I]*+(?!I)"  # 什么是量子纠缠
-    r"|(?<![^.,])[kys,]*v(?!d?R)(?:(?!vd?R)[^.,I])*+(?![Iv])"  # 请翻译这句话; 帮我给我老婆写首诗 stays
+    r"|(?<![^.,])[kys,]*v(?!d?R)(?:(?!vd?R)[^.,I])*+(?![Iv])"  # 请翻译这句话; not 帮我给我老婆写首诗
     r"|I[sj]*(?:m[^.,]*|a[sl]*(?![^.,]))"  # 我想了解黑洞; 我知道了
 )
-"""Questions without a question mark, requests that mention nothing of the speaker's own, and acknowledgements."""
+"""Questions without a question mark, requests that do not mention the speaker, and acknowledgements."""
 
 _ABOUT: Final = re.compile(r"[IRnxL]|V(?![^.,?]*k)|dO[bp]|(?<![^.,?])(?:N[^.,?Iq]{1,2}[dbjFpn]|[eG]|s?T(?![^.,?]*k))")
 _ABOUT_REPLY: Final = re.compile(r"^(?!.*(?:I[sj]{0,2}b[^.,?I]{0,6}z|z,?I))[^I]*I")
-"""Patterns of statements about a person's life, for the user and the reply; as in English, else nothing counts."""
+"""Patterns of statements about a person's life, in the user's words and in the reply.
+
+If the pattern does not match, no signal counts, as in English.
+"""
 
 
 def _stated(letters: str) -> str:
-    """Return the letters of statements; of a sentence that ends in a question, those before its last clause."""
+    """Return the letters without questions and requests.
+
+    If a sentence ends in a question, only the letters before its last clause are returned.
+    """
     if "?" in letters:
         *asked, rest = letters.split("?")
         letters = "".join([part[: max(part.rfind("."), part.rfind(",")) + 1] for part in asked]) + rest
@@ -108,7 +123,7 @@ def _stated(letters: str) -> str:
 
 
 def ngrams(token: str) -> list[str]:
-    """Return the n-grams of a word: the word, its characters and its pairs of characters. ASCII has none.
+    """Return the n-grams of a word: the word, its characters and its pairs of characters. A word in ASCII has none.
 
     >>> ngrams("生日快乐"), ngrams("Bo")
     (['生日快乐', '生', '日', '快', '乐', '生日', '日快', '快乐'], [])
@@ -119,13 +134,13 @@ def ngrams(token: str) -> list[str]:
 
 
 MOST_CHARACTERS: Final = 12
-"""Characters of a word that make n-grams."""
+"""The maximum number of characters of a word from which n-grams are made."""
 
 _WEIGHTS: Final = WEIGHTS["zh"]
 
 
 class _Evidence(dict[str, float]):
-    """The evidence of each word, cached up to a bound."""
+    """A cache of the evidence of each word. Its size is limited."""
 
     def __missing__(self, token: str) -> float:
         token = token[:MOST_CHARACTERS]
@@ -146,7 +161,7 @@ def opens(letters: str, *, reply: bool) -> bool:
 
 
 def parsed(text: str) -> tuple[list[str], str]:
-    """Return the words of a message, and its letters; both without orders."""
+    """Return the words of a message, and its letters; both without orders to the rater."""
     tokens = _TOKEN.findall(text)
     letters = "".join(map(_letter_of, tokens))
     if ("g" in letters or "o" in letters or "h" in letters) and _ORDER.search(letters):

@@ -1,8 +1,8 @@
 """Signals: patterns to find in a message, written in the letters of word classes.
 
-Reading takes two steps, in any language. Each word becomes the letter of its class, so that "I finally moved" and
-"we just settled" are the same short string; signals are patterns over that string, each worth some points. Classes
-and signals are data, one file a language: `estimator_en.txt`, `estimator_zh.txt`.
+A message is read in two steps. First, each word becomes the letter of its class, so that "I finally moved" and "we
+just settled" become the same short string. Then signals are found: patterns over that string, each worth some points.
+Each language has a file with its classes and signals: `estimator_en.txt`, `estimator_zh.txt`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from streams.language.evidence import Weights
 
 UNOPENED_WORDS: Final = 7
-"""The most words that count in a message that is not about a person's life."""
+"""Maximum number of words that count in a message that is not about a person's life."""
 
 
 Reading = tuple[float, int, list[str], float, Weights]
@@ -23,13 +23,13 @@ weights of its language."""
 
 
 class Signal(NamedTuple):
-    """A pattern to find: points for each occurrence, and how many occurrences count."""
+    """A pattern to find. Each occurrence is worth `points`; at most `most` occurrences count."""
 
     name: str
     points: float
     most: int
     needs: str
-    """A letter without which the pattern cannot match: looking for it first saves most of the matching."""
+    """A letter without which the pattern cannot match. It is looked for first, which saves most of the time."""
     find: re.Pattern[str]
 
 
@@ -71,7 +71,7 @@ class Lexicon:
         ]
 
     def count(self, said: str) -> tuple[float, list[str]]:
-        """Return the points of the letters, and the names of the signals that made them."""
+        """Return the points of all signals that the letters contain, and the names of these signals."""
         total, names = 0.0, []
         for needs, phrases in self._phrases:
             if needs in said:

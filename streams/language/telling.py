@@ -13,35 +13,35 @@ from streams.language.word_lists import WORD, folded, sections
 LATIN: Final = ("de", "es", "fr", "it", "nl", "pl", "pt", "tr")
 _ENGLISH, _UNREAD = "en", "unread"
 _MARKS: Final = dict(zip((_ENGLISH, *LATIN, _UNREAD), "0123456789", strict=True))
-"""English is the first, so that it wins a tie with another language."""
+"""A mark for each language. English is the first, so that it wins a tie with another language."""
 
 LEAST_SHARE: Final = 0.2
-"""The share of a text's words that must be known; with less, the text is in another language."""
+"""The minimum share of a text's words that the language must have. With less, the text is in another language."""
 
 CLEARLY: Final = 3
-"""If the words of English are more than this many times those of all other languages, the text is English."""
+"""A text is clearly English if it has more than this many English words for each word of other languages."""
 
 BEGINNING: Final = 600
-"""Characters of a text that are read to recognise its language."""
+"""The number of characters of a text that are read to recognise its language."""
 
 GLANCE: Final = 100
-"""Characters that are enough if few words are not English."""
+"""The number of characters that are read first. They are enough if they are clearly English."""
 
 FEW_WORDS: Final = 3
-"""Up to this many different unknown words in ASCII say nothing, and are taken for English."""
+"""A text in ASCII that has at most this many different words, all unknown, is taken for English."""
 
 LETTER: Final = 2
-"""How many words a letter counts for, if it belongs to one language."""
+"""A letter that identifies a language counts as much as this many words."""
 
 MOST_LANGUAGES: Final = 3
-"""A word that more languages have, like `allerg*`, counts for none."""
+"""If more languages than this have a word, like `allerg*`, it counts for none of them."""
 
 LONGEST_WORD: Final = 24
-"""A longer word is not cached."""
+"""The length of the longest word that is cached, in characters."""
 
 _LISTS: Final = ("self", "life", "courtesy", "asking")
 NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
-"""A bracketed note ("[shared image: …]") is the client's word, not the speaker's."""
+"""A note in brackets, such as "[shared image: …]". The client wrote it, not the speaker."""
 
 _I: Final = re.compile(r"(?<=\w )I(?!\w)|^I (?=[a-z])")
 _HAN: Final = re.compile("[\u4e00-\u9fff]")
@@ -54,15 +54,18 @@ _SCRIPTS: Final = (
     ("ar", re.compile("[\u0620-\u064a\u066e-\u06d3]"), re.compile("[پچژگکیٹڈڑےھہ]")),
     ("th", re.compile("[\u0e01-\u0e5b]"), None),
 )
-"""For each script: the language that is read, its letters, and letters of the script that it does not have."""
+"""For each script: the language that is read, its letters, and letters that only other languages have."""
 
 
 def _telling() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the marks of all languages that have a word, by word; and the same for words of one language only."""
+    """Return two dictionaries from a function word to the marks of the languages that have it.
+
+    The first has all words, the second only the words that a single language has.
+    """
     marks: dict[str, str] = {}
     for language, mark in _MARKS.items():
         for word in dict.fromkeys(sections(language)["function"]):
-            if len(word) > 1:  # a letter may stand for anything
+            if len(word) > 1:  # a single letter identifies no language
                 marks[word] = marks.get(word, "") + mark
     return marks, {word: mark for word, mark in marks.items() if len(mark) == 1}
 
@@ -73,9 +76,9 @@ _NOTHING: Final = repeat("")
 
 
 class _Known(dict[str, str]):
-    """The marks of the languages whose lists have a word, or a beginning of it; cached up to a bound.
+    """A cache from a word to the marks of the languages whose lists have the word, or a beginning of it.
 
-    Listed endings are not used: they identify no language.
+    Its size is limited. Listed endings are not used, because they identify no language.
     """
 
     def __init__(self) -> None:
@@ -124,7 +127,7 @@ def language_of(text: str) -> str | None:
     if not plain and (_HAN.search(text) or _KANA.search(text)):
         kana = len(_KANA.findall(text))
         return "ja" if kana and 8 * kana >= len(_HAN.findall(text)) else "zh"
-    # Most texts are English, and their beginning is enough.
+    # Most texts are English, and can be recognised by their beginning.
     if _clearly_english(text[:GLANCE].lower().split(), 2):
         return _ENGLISH
     if plain:
@@ -140,7 +143,11 @@ def language_of(text: str) -> str | None:
 
 
 def _clearly_english(words: list[str], least: int) -> bool:
-    """True if, of the words that only one language has, at least `least` are English, and few are others'."""
+    """True if the words are clearly English.
+
+    Only words that a single language has are counted. At least `least` of them must be English, and few may be of
+    other languages.
+    """
     marks = "".join(map(_alone, words, _NOTHING))
     english = marks.count(_MARKS[_ENGLISH])
     others = len(marks) - english
@@ -148,7 +155,10 @@ def _clearly_english(words: list[str], least: int) -> bool:
 
 
 def _latin(text: str) -> str | None:
-    """Recognise English by words that only one language has; else the language by all known words and letters."""
+    """Return the language of a text in the Latin script; None if it is not recognised.
+
+    English is recognised by words that no other language has, the other languages by all known words and letters.
+    """
     says_i = _I.search(text, 0, BEGINNING) is not None
     text = folded(text[:BEGINNING])
     if "://" in text or "@" in text:  # links and addresses belong to no language

@@ -1,4 +1,4 @@
-"""Word lists of a language, from its file, and what they find in a sentence."""
+"""The word lists of a language, read from its file, and the search for their words in a sentence."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ UNSPACED: Final = {"ja": 2, "th": 4}
 """Languages without spaces between words, with the approximate number of letters of a word."""
 
 LONG_WORD: Final = {"ar": 4, "ko": 3}
-"""The fewest letters of a long word, if not 5."""
+"""The minimum number of letters of a long word in these languages. In all other languages it is 5."""
 
 WORD: Final = re.compile(r"[^\W\d_]+'?")
 
 _POINTS_OF_ARABIC: Final = re.compile("[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640]")
 _FOLDED: Final = str.maketrans("أإآٱىةئؤёı’", "اااايهيوеi'")
-#: An article, and small words before it, are written together with the next word.
+#: The article, and small words before it, which are written together with the next word.
 _BEFORE_IN_ARABIC: Final = re.compile("[وف]?[بلك]?(?:ال)?")
 _NEGATIONS: Final = frozenset(("no", "non", "não", "nie", "не", "لا"))
 
@@ -39,10 +39,11 @@ def folded(text: str) -> str:
 
 @cache
 def sections(language: str) -> dict[str, list[str]]:
-    """Return the words of a language's file by section: a line in brackets begins one, and `#` a comment.
+    """Return the words of a language's file, by section. A line in brackets begins a section, `#` begins a comment.
 
-    `_` stands for a space. In languages with spaces between words, `*` at either end stands for any letters, and `^`
-    for the first word of a sentence, not counting negations. In the others, words are regular expressions.
+    `_` stands for a space. In languages with spaces between words, `*` at the beginning or end of a word stands for
+    any letters. A word with `^` must be the first word of a sentence, not counting negations. In languages without
+    spaces, words are regular expressions.
     """
     found: dict[str, list[str]] = {}
     words: list[str] = []
@@ -55,34 +56,38 @@ def sections(language: str) -> dict[str, list[str]]:
 
 
 class Found(NamedTuple):
-    """What is found in a sentence: counts, and the words about a life."""
+    """The result of searching a sentence.
+
+    `courtesies`, `you` and `words` are counts; courtesies are not counted in `words`. `own` is true if the sentence
+    has the first person. `life` are the words about a person's life.
+    """
 
     courtesies: int
     you: int
     own: bool
     life: frozenset[str]
-    #: Whether there is a long word that is neither listed nor a function word.
+    #: True if there is a long word that is neither listed nor a function word.
     news: bool
     words: int
-    #: Whether its words make it a question: in any case, or if it is short.
+    #: `asks`: its words make the sentence a question. `asks_if_short`: they make it a question if it is short.
     asks: bool
     asks_if_short: bool
 
 
 class Lists(Protocol):
-    """A language's words, to be found in text that is `folded`."""
+    """The word lists of a language. They are searched in text that is `folded`."""
 
     def find(self, sentence: str) -> Found:
-        """Return what is found in a sentence, or in a part of one."""
+        """Search a sentence, or a part of a sentence."""
 
 
 class _Section:
-    """Words of one kind: whole ones, beginnings, endings, and phrases of several."""
+    """Listed words of one kind: whole words, beginnings of words, endings of words, and phrases of several words."""
 
     def __init__(self, listed: Iterable[str], language: str) -> None:
         self._words, self._beginnings, self._endings = set[str](), set[str](), set[str]()
         self._before = _BEFORE_IN_ARABIC if language == "ar" else None
-        #: By the first word of a phrase: the others, and whether the last one is a beginning.
+        #: Phrases by their first word. Each has the other words, and whether the last one is a beginning of a word.
         self._phrases: dict[str, list[tuple[list[str], bool]]] = {}
         for word in listed:
             parts = WORD.findall(word)
@@ -113,7 +118,7 @@ class _Section:
         return next((word[place:] for place in range(len(word)) if word[place:] in self._endings), "")
 
     def phrase(self, words: Sequence[str], place: int) -> int:
-        """Return the number of words of the longest phrase that begins here; 0 if none does."""
+        """Return the number of words of the longest phrase that begins at index `place`; 0 if none begins there."""
         longest = 0
         for rest, is_beginning in self._phrases.get(words[place], ()):
             found = words[place + 1 : place + 1 + len(rest)]
@@ -125,14 +130,14 @@ class _Section:
         return longest
 
     def among(self, words: Sequence[str]) -> Iterator[str]:
-        """Yield the phrases among the words."""
+        """Yield the listed phrases that occur in the words."""
         for place, word in enumerate(words):
             if word in self._phrases and (length := self.phrase(words, place)):
                 yield " ".join(words[place : place + length])
 
 
 class _Kinds(NamedTuple):
-    """The kinds that a single word belongs to."""
+    """The kinds of words to which a single word belongs."""
 
     own: bool
     own_first: bool
@@ -145,14 +150,15 @@ class _Kinds(NamedTuple):
 
 
 class SpacedLists(dict[str, _Kinds]):
-    """The lists of a language with spaces between words; the kinds of a word are cached up to a bound."""
+    """The lists of a language with spaces between words; also a cache of the kinds of each word, of limited size."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
         found = sections(language)
         self._common = frozenset(found.get("function", ()))
         self._long = LONG_WORD.get(language, 5)
-        #: In Korean, question words may stand anywhere; in other languages only endings may.
+        #: In Korean, a question word makes a question anywhere in a sentence. In other languages it does so only as
+        #: the first word; endings count anywhere.
         self._asks_anywhere = language == "ko"
         first = [word for word in found["asking"] if not (self._asks_anywhere or word.startswith("*"))]
         self._own, self._own_first, self._life, self._courtesy, self._you, self._asking, self._asking_first = (

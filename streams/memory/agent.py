@@ -40,7 +40,7 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Called with a partition and its new memories.
+#: Callback with a partition and its new memories.
 Born = Callable[[int, Sequence[Memory]], None]
 
 
@@ -57,13 +57,16 @@ def decode(record: Any) -> LongTermEvent:
 
 
 def decoder(memory: MemorySettings) -> Callable[[Any], LongTermEvent]:
-    """Return a `decode` that also gives a memory without an importance that of its text."""
+    """Return a function like `decode`. If a memory has no importance, it also sets the importance of its text."""
     importance = Importance(memory)
     return lambda record: importance.weighed(decode(record))
 
 
 def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
-    """Split the events, in order, so that no two users share an event id in a part: vectors are looked up by it."""
+    """Split the events into parts, in order. Within a part, no event id is used by two users.
+
+    This is needed because a part's vectors are looked up by event id.
+    """
     parts, users, start = list[Sequence[LongTermEvent]](), dict[uuid.UUID, str](), 0
     for place, event in enumerate(events):
         if users.setdefault(event.event_id, event.user_id) != event.user_id:
@@ -75,9 +78,9 @@ def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
 class LongTermAgent:
     """Writes promotions and commands into the shard of their partition.
 
-    A shard records the offset up to which its events are applied. A shard that is behind the records it is given,
-    because its disk was lost or it moved to another worker, is filled up first: `read` returns a partition's log
-    between two offsets.
+    A shard records the offset up to which its events are applied. After the loss of a disk or a move to another
+    worker, this offset may be lower than the offset of the next records. Then the records in between are read from
+    the log and applied first. `read` returns the records of a partition between two offsets.
     """
 
     def __init__(
@@ -106,9 +109,10 @@ class LongTermAgent:
         self._of_watermark = set[int]()
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any]:
-        """Queue a fetched batch of a partition. Await the result before the batch counts as processed.
+        """Queue a fetched batch of a partition.
 
-        The result is cancelled if the partition is revoked first. Raises `ShardNotHere` if it is not ours.
+        The caller must await the result before the batch counts as processed. The result is cancelled if the
+        partition is revoked first. Raises `ShardNotHere` if another worker has the partition.
         """
         writer = self._writers.get(partition)
         if writer is None:
@@ -116,9 +120,9 @@ class LongTermAgent:
         return await writer.join(records)
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own these partitions only; until `catch_up` it is not known whether their shards have caught up.
+        """Own these partitions, and no others. Their shards count as behind until `catch_up` has been called.
 
-        Waiting records belong to an earlier assignment: they are dropped, and read again.
+        Waiting records belong to an earlier assignment. They are dropped, because they are read again.
         """
         self.revoke(frozenset(self._writers))
         self._caught_up = {partition: asyncio.Event() for partition in partitions}
@@ -131,7 +135,7 @@ class LongTermAgent:
         }
 
     def revoke(self, partitions: frozenset[int]) -> None:
-        """Drop the records that wait for these partitions: they are neither written nor acknowledged."""
+        """Drop the waiting records of these partitions. They are neither written nor acknowledged."""
         for partition in partitions & self._writers.keys():
             self._writers.pop(partition).revoke()
 
@@ -143,7 +147,7 @@ class LongTermAgent:
             await writer.stopped()
 
     async def _write(self, partition: int, records: Sequence[Any]) -> None:
-        """Write one group: consecutive records, as they were fetched."""
+        """Write one group of consecutive fetched records."""
         async with self._order[partition]:
             position = await self._fill_up(partition, records[0].offset)
             if records[0].offset < position:
@@ -159,10 +163,10 @@ class LongTermAgent:
             await self._notes.take(partition, events)
 
     async def _not_in_for_good(self, partition: int, records: Sequence[Any]) -> Sequence[Any]:
-        """Return the records of a log that is read again from the shard's low watermark on.
+        """Return the records without those below the shard's low watermark, which were applied before.
 
-        The earlier ones were applied before: they change nothing, not even the position. A log that does not match
-        the watermark is new: the broker lost its log, or is another one, while the data directory is the old one.
+        This is for a log that is read again. If the log does not match the watermark, it is a new log: the broker has
+        lost its data, or it is another broker with the old data directory. Then all records are returned.
         """
         low = await self._shards.call(partition, Shard.low_watermark)
         if low is None or records[0].offset >= low.offset:
@@ -179,19 +183,20 @@ class LongTermAgent:
 
     @property
     def catching_up(self) -> list[int]:
-        """The partitions whose shards may not have caught up yet."""
+        """The partitions whose shards may not have caught up with the log yet."""
         return sorted(partition for partition, event in self._caught_up.items() if not event.is_set())
 
     async def caught_up(self, partition: int) -> None:
-        """Wait until the partition's shard has caught up. Raises `ShardNotHere`."""
+        """Wait until the partition's shard has caught up. Raises `ShardNotHere` if another worker has it."""
         if partition not in self._caught_up:
             raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
         await self._caught_up[partition].wait()
 
     async def catch_up(self, partition: int, committed: int) -> None:
-        """Fill up the shard to the group's `committed` offset: it may be new here, or have lost its disk.
+        """Apply all records up to the consumer group's `committed` offset that the shard does not have.
 
-        If partitions are assigned meanwhile, it does not count as caught up: the committed offset is fetched again.
+        The shard may be new on this worker, or its disk may have been lost. If partitions are assigned meanwhile, the
+        shard does not count as caught up, because the committed offset is then fetched again.
         """
         caught_up = self._caught_up.get(partition)
         if caught_up is None:
@@ -208,7 +213,7 @@ class LongTermAgent:
         self._coming_back.is_back([partition], "memories")
 
     async def _fill_up(self, partition: int, end: int) -> int:
-        """Read the log again from the shard's position up to `end` (an offset); return the shard's new position."""
+        """Apply the log from the shard's position up to the offset `end`. Return the shard's new position."""
         start = await self._shards.position(partition)
         if start >= end:
             return start
@@ -223,13 +228,16 @@ class LongTermAgent:
                 reached(part[-1].offset + 1 - start, end - start)
         await self._apply(partition, [], end, again=True)
         caught_up = self._caught_up.get(partition)
-        if caught_up is not None and caught_up.is_set():  # offsets that the log lacks were skipped
+        if caught_up is not None and caught_up.is_set():  # it was behind because the log lacks some offsets
             self._coming_back.is_back([partition], "memories")
         log.info("shard %d: it has caught up", partition)
         return end
 
     async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int, *, again: bool) -> None:
-        """Apply events. `again`: some were read before, so applied ones are removed before the texts are embedded."""
+        """Apply events, and record that the shard has all events below the offset `position`.
+
+        `again` is true if some of them may be applied already: these are removed before the texts are embedded.
+        """
         *before, last = apart(events)
         for part in before:
             await self._apply_apart(partition, part, None, position, again)

@@ -1,9 +1,9 @@
 """Analytics job: recreates the analysts' copy on a timer, and on request.
 
-Each shard's rows are exported on the shard's own thread; a thread of low priority assembles the copy. Its processor
-time is measured: the next copy waits until this one has used at most `SHARE` of a core. A copy that fails is logged
-and counted, and does not stop the worker. If copies are disabled, one that was made on request is recreated when
-something was forgotten: otherwise it would keep the forgotten texts.
+Each shard's rows are exported on the shard's own thread, and a thread of low priority assembles the copy. The
+processor time of a copy is measured. The next copy waits until the average use since the beginning of this copy is at
+most `SHARE` of a core. A failed copy is logged and counted, and does not stop the worker. If copies are disabled, but
+a copy was made on request, it is recreated when something was forgotten. Otherwise it would keep the forgotten texts.
 """
 
 from __future__ import annotations
@@ -37,15 +37,18 @@ T = TypeVar("T")
 
 Exported = tuple[Fingerprint, frozenset[str]]
 
-#: The share of a core that copies on a timer use at most: the larger the shards, the rarer their copies.
+#: Maximum share of a core that copies on a timer use on average. So larger shards are copied less often.
 SHARE: Final = 0.05
 
-#: The interval at which `close` interrupts a copy that is still being assembled.
+#: Seconds between two attempts of `close` to interrupt a copy that is being assembled.
 INTERRUPT_SECONDS = 0.05
 
 
 class AnalyticsJob:
-    """Makes copies in `folder` with `memory` bytes; knows which shards have changed since the last one."""
+    """Makes copies in `folder`. Only shards that have changed since the last copy are exported again.
+
+    `memory` is the limit of memory for assembling a copy, in bytes.
+    """
 
     def __init__(
         self,
@@ -64,9 +67,10 @@ class AnalyticsJob:
         self.folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
         self._gate, self._lifecycle, self._enabled = gate, lifecycle, enabled
         self._memory, self._monotonic, self._processor = memory, monotonic, processor
-        #: Processor seconds that the current copy has used, and when the timer may make the next one.
+        #: Processor seconds that the current copy has used; and the earliest time (monotonic seconds) at which the
+        #: timer may make the next copy.
         self._cost, self._next = 0.0, -math.inf
-        #: Whether an existing copy may hold forgotten data; one of an earlier run may.
+        #: True if an existing copy may contain forgotten data. At the start, a copy of an earlier run may.
         self._outdated = True
         self._copied: dict[int, Fingerprint] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -77,8 +81,8 @@ class AnalyticsJob:
     async def tick(self) -> None:
         """Make a copy if one is due, a shard has changed, and there is nothing more urgent to do.
 
-        It is due when the last one has used at most `SHARE` of a core since it was begun, and always when something
-        was forgotten.
+        A copy is due if the last copy has used, on average since its beginning, at most `SHARE` of a core. A copy is
+        always due after something was forgotten.
         """
         if not self._enabled and not (self._outdated and (self.folder / FILE).exists()):
             return
@@ -96,24 +100,24 @@ class AnalyticsJob:
             log.warning("the analysts' copy was not made: %s", exc)
 
     def forgot(self) -> None:
-        """Make the next copy due, even if copies are disabled: something was forgotten."""
+        """Note that something was forgotten. The next copy is then due at once, even if copies are disabled."""
         self._outdated = True
 
     async def snapshot(self) -> Copy:
-        """Make a copy now, or as soon as the intake allows it. Raises `DataDirError` and `ShardNotHere`."""
+        """Make a copy, as soon as the intake has no backlog. Raises `DataDirError` and `ShardNotHere`."""
         await self._gate.wait()
         made = await self._make(anyway=True)
         assert made is not None
         return made
 
     async def put(self, exported: Mapping[int, frozenset[str]]) -> None:
-        """Put tables exported from shards that are not this worker's into the copy. Raises `DataDirError`."""
+        """Put exported tables of shards that this worker does not own into the copy. Raises `DataDirError`."""
         at = await self._shards.moment(self._clock)
         async with self._one_at_a_time:
             await self._assembled(exported, at)
 
     def close(self) -> None:
-        """Abandon the copy that is being made: its thread has a low priority, so it might take long."""
+        """Abandon the copy that is being made. It could take long, because its thread has a low priority."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         while self._assembling is not None and not self._assembling.done():
             self._interruption.call()
@@ -165,7 +169,7 @@ class AnalyticsJob:
             self._count("unchanged" if made is None else "made")
             done = True
         finally:
-            if not done:  # exported again later: until then a shard may move, and forget what these files hold
+            if not done:  # the files must go: before the next export, a shard may move and forget data in them
                 self._outdated |= outdated
                 unstage(self.folder, partitions)
         return made
@@ -177,7 +181,7 @@ class AnalyticsJob:
         exported: dict[int, frozenset[str]],
         prints: dict[int, Fingerprint],
     ) -> bool:
-        """Stage the shards that have changed; False if there is something more urgent to do."""
+        """Export the shards that have changed, for the next copy. Return False if there is more urgent work."""
         here = False
         for partition in partitions:
             if not anyway and self._gate.must_wait():
@@ -186,7 +190,7 @@ class AnalyticsJob:
                 copied = self._still_copied(partition)
                 found = await self._shards.call(partition, self._exported, copied)
             except ShardNotHere:
-                continue  # it has just moved: its new owner copies it
+                continue  # the partition has just moved; its new owner copies it
             except (duckdb.Error, OSError) as exc:
                 raise DataDirError(self.folder, str(exc).splitlines()[0]) from exc
             here = True
@@ -197,7 +201,7 @@ class AnalyticsJob:
         return True
 
     def _still_copied(self, partition: int) -> Fingerprint | None:
-        """Return the fingerprint of the shard as it was last copied; None if the copied file has been deleted."""
+        """Return the fingerprint of the shard at its last copy; None if the file of that copy has been deleted."""
         there = parquet(self.folder, "memories", partition).exists()
         return self._copied.get(partition) if there else None
 

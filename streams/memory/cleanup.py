@@ -1,8 +1,8 @@
 """Cleanup job: moves memories that are no longer needed to the archive, and later removes them from it.
 
-The shards say which memories are due; this job requests the change by events of `long-term`, as clients do. A memory
-that is pinned, accessed or restored before its event is applied is spared. Repeated on one day, a request has the
-same event id.
+The shards find the memories, and this job requests the changes by events of `long-term`, as clients do. A memory
+that is pinned, accessed or restored before its event is applied is spared. If a request is repeated on the same day,
+its event has the same id, so it is applied once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: The most memories of a shard, and of its archive, in one run; the rest waits for the next.
+#: Maximum number of memories of a shard, and of its archive, in one run. The rest waits for the next run.
 EVENTS_A_SHARD = 1000
 
 
@@ -46,19 +46,26 @@ class CleanupJob:
         self._asked: dict[int, set[uuid.UUID]] = {}
 
     async def tick(self, now: int) -> None:
-        """Clean every shard, if enabled. Call it after a recompute: states must be current. `now` is 0 if unknown."""
+        """Clean every shard, if that is enabled and the time is known (`now` is not 0).
+
+        Call it after the states were recomputed, because it depends on them.
+        """
         settings = self._lifecycle.cleanup
         if settings.enabled and not settings.paused and now:
             await self.clean(now)
 
     async def verdicts(self, now: int, user_id: str | None, limit: int) -> Verdicts:
-        """Return what `clean` would do, and what not; at most `limit` candidates of each shard and its archive."""
+        """Return the candidates for a cleanup, and their exemptions, without changing anything.
+
+        At most `limit` candidates are listed of each shard, and of its archive.
+        """
         return Verdicts.together([found async for _, found in self._by_shard(now, user_id, limit)])
 
     async def clean(self, now: int, user_id: str | None = None) -> Verdicts:
-        """Request all changes that are due, at most `EVENTS_A_SHARD` at a time; return them as `going`.
+        """Request the archiving or removal of the memories in `Verdicts.going`, and return the verdicts.
 
-        Raises `ShardNotHere` if the user's partition is not this worker's.
+        These are at most `EVENTS_A_SHARD` memories of each shard, and of its archive. Raises `ShardNotHere` if
+        another worker has the user's partition.
         """
         cleaned = []
         async for partition, found in self._by_shard(now, user_id, EVENTS_A_SHARD):
@@ -75,11 +82,11 @@ class CleanupJob:
             except ShardNotHere:
                 if user_id is not None:
                     raise
-                continue  # it has just moved: its new owner cleans it
+                continue  # the partition has just moved; its new owner cleans it
             yield partition, found
 
     def _ask(self, partition: int, found: Verdicts, now: int) -> None:
-        """Post the events, except those that the last run posted and that have not been applied yet."""
+        """Send the events, except events that the last run has sent and that have not been applied yet."""
         before = self._asked.get(partition, set())
         events = [_event(candidate, now) for candidate in found.going]
         new = [event for event in events if event.event_id not in before]
@@ -98,7 +105,10 @@ class CleanupJob:
 
 
 def _event(candidate: Candidate, now: int) -> Archive | Remove:
-    """Return the event for a candidate. Its id changes daily: a pin that spared the memory may be gone."""
+    """Return the event for a candidate. Its id changes every day, so that the next day's request is not a repetition.
+
+    The memory may have been spared because of a pin that has been removed since then.
+    """
     kind = Remove if candidate.cause == "archived" else Archive
     reason = "retention" if kind is Remove else "cleanup"
     return kind(

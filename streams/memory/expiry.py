@@ -1,6 +1,7 @@
-"""Expiry job: removes expired items. The shards say which; events of `long-term` remove them, like a client's.
+"""Expiry job: removes expired items.
 
-An item that is read or written after the request is spared. Answers leave out expired items in any case.
+The shards find the items, and this job requests their removal by events of `long-term`, as clients do. An item that
+is read or written after the request is spared. Searches do not return expired items, even before their removal.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from streams.shards.owned import OwnedShards
 from tables.memories.catalog.changes import ExpiredItem
 from tables.memories.shard import Shard
 
-#: The most items of a shard in one run; the rest waits for the next.
+#: Maximum number of items of a shard in one run. The rest waits for the next run.
 EVENTS_A_SHARD = 1000
 
 
@@ -24,13 +25,16 @@ class ExpiryJob:
         self._shards, self._event_log = shards, event_log
 
     async def tick(self, now: int) -> int:
-        """Check every shard at `now` (epoch ms; 0: not known yet). Return how many events were sent."""
+        """Request the removal of items that have expired at `now` (epoch ms; 0 if the time is not known yet).
+
+        Return the number of events that were sent.
+        """
         sent = 0
         for partition in self._shards.partitions() if now else ():
             try:
                 expired = await self._shards.call(partition, Shard.expired_items, now, EVENTS_A_SHARD)
             except ShardNotHere:
-                continue  # it has just moved: its new owner does it
+                continue  # the partition has just moved; its new owner does this
             for one in expired:
                 self._event_log.append(_event(one, now))
             sent += len(expired)
@@ -40,7 +44,7 @@ class ExpiryJob:
 
 
 def _event(expired: ExpiredItem, now: int) -> Expire:
-    """Return the event for an item. Its id changes with the item's expiry only, so a repeated one is applied once."""
+    """Return the event for an item. Its id depends only on the item and its expiry, so repetitions have no effect."""
     return Expire(
         event_id=event_id("expire", *expired),
         user_id=expired.user_id,

@@ -1,7 +1,7 @@
 """Group commit: records that wait for a partition are written together, one group after the other.
 
-A transaction costs about the same for one event as for a hundred, so the busier a partition is, the larger its groups
-are and the less an event costs. Partitions write at the same time.
+A transaction costs about the same for one event as for a hundred. If a partition is busy, its groups are larger, so
+each event costs less. Several partitions can write at the same time.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-#: Events in one transaction. Searches wait for it, and a larger one is hardly faster.
+#: Maximum number of events in one transaction. Searches wait for a transaction, and with more events it would cost
+#: hardly less per event.
 EVENTS_A_TRANSACTION: Final = 1_024
-#: Records that may wait for a partition's writer; with more, reading of its topic pauses.
+#: Maximum number of records that wait for a partition's writer. If more are waiting, no more records of the partition
+#: are read.
 MOST_WAITING: Final = 4 * EVENTS_A_TRANSACTION
 
 
 @dataclass(eq=False, slots=True)
 class _Fetched:
-    """A fetched batch: its records that still wait, and the future of the whole batch."""
+    """A fetched batch. `left` are the records that no group has taken yet; `written` is done when all are written."""
 
     left: Sequence[Any]
     written: asyncio.Future[None]
@@ -32,15 +34,15 @@ class _Fetched:
 class GroupWriter:
     """Writes one partition's records, in order, until the partition is revoked.
 
-    `write` gets the records of one group, at most `most`; `ready` is awaited before a group is taken, so that
-    records that arrive meanwhile join it.
+    `write` gets the records of one group, at most `most`. `ready` is awaited before a group is taken; records that
+    arrive in the meantime become part of the group.
 
         writer = GroupWriter(write)
         written = await writer.join(records)    # returns when there is room for more
         await written                           # all of them are written
 
-    If a group cannot be written, all unwritten batches fail and writing stops: the log is read again from the first
-    unwritten record.
+    If a group cannot be written, writing stops and all unwritten batches fail. Then the log must be read again from
+    the first unwritten record.
     """
 
     def __init__(
@@ -57,9 +59,9 @@ class GroupWriter:
         self._over = False
 
     async def join(self, records: Sequence[Any]) -> asyncio.Future[None]:
-        """Queue a fetched batch; the returned future is done when all of it is written.
+        """Queue a fetched batch. The returned future is done when the whole batch is written.
 
-        The future is cancelled if the partition is revoked first, and fails with the error of a failed write.
+        If the partition is revoked first, the future is cancelled. If a write fails, the future has its error.
         """
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._over:
@@ -74,10 +76,10 @@ class GroupWriter:
         return written
 
     def revoke(self) -> None:
-        """Stop writing, and cancel the batches that are not yet written, so that none counts as processed.
+        """Stop writing, and cancel the batches that are not yet written, so that none of them counts as processed.
 
-        The shard's thread finishes a transaction that has begun, unacknowledged; its events are already applied when
-        they are read again.
+        If a transaction has begun, the shard's thread finishes it, but its records are not acknowledged. When they
+        are read again, the shard knows that their events are applied.
         """
         for fetched in self._end():
             fetched.written.cancel()
@@ -107,7 +109,10 @@ class GroupWriter:
             self._fail(exc)
 
     def _take(self) -> list[Any]:
-        """Take the records of the next group, and keep their batches in `_group`. A larger batch is cut."""
+        """Take the records of the next group, and keep their batches in `_group`.
+
+        If a batch does not fit into the group, only its first records are taken.
+        """
         records: list[Any] = []
         while self._waiting and len(records) < self._most:
             first, room = self._waiting[0], self._most - len(records)
@@ -123,14 +128,14 @@ class GroupWriter:
         return sum(len(fetched.left) for fetched in self._waiting)
 
     def _fail(self, exc: Exception) -> None:
-        """Fail all unwritten batches; after a revocation there are none."""
+        """Let all unwritten batches fail with this error. After a revocation there are no such batches."""
         for fetched in self._end():
             log.info("a fetched batch was not written: %s: %s", type(exc).__name__, exc)
             fetched.written.set_exception(exc)
-            fetched.written.exception()  # marks it as retrieved: during a revocation no caller awaits it
+            fetched.written.exception()  # no caller may await the future, so mark its exception as retrieved
 
     def _end(self) -> list[_Fetched]:
-        """Stop writing; return the batches that are not yet written."""
+        """Stop writing for good. Return the batches that are not yet written."""
         left = [fetched for fetched in (*self._group, *self._waiting) if not fetched.written.done()]
         self._over, self._group = True, []
         self._waiting.clear()

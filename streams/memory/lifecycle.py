@@ -23,7 +23,8 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Memories in a slice that is prepared for search, and slices per shard and run: searches wait for a slice.
+#: `SLICE`: number of memories that are prepared for search at a time; searches wait meanwhile. `SLICES`: maximum
+#: number of slices of a shard in one run.
 SLICE = 256
 SLICES = 8
 
@@ -45,7 +46,10 @@ class LifecycleJob:
         self._clock, self._topics, self._lifecycle = clock, topics, lifecycle
 
     async def recompute(self) -> int:
-        """Recompute every shard at the clock's now; return that (epoch ms), or 0 if clock or shards are not ready."""
+        """Recompute the states of every shard, as of the clock's time. Return this time (epoch ms).
+
+        If the clock or the shards are not ready, do nothing and return 0.
+        """
         now = self._clock.now()
         if not now or not self._shards.ready:
             return 0
@@ -58,7 +62,7 @@ class LifecycleJob:
                 counts = await self._shards.call(partition, Shard.state_counts, now, self._lifecycle)
                 points.update(await self._shards.call(partition, Shard.score_points, now, self._lifecycle))
             except ShardNotHere:
-                continue  # it has just moved: its new owner recomputes it
+                continue  # the partition has just moved; its new owner recomputes it
             for state, count in counts.items():
                 totals[state] += count
         for state, count in totals.items():
@@ -74,9 +78,10 @@ class LifecycleJob:
             self._metrics.outliers.labels(side).set(beyond)
 
     async def _publish(self, partition: int) -> None:
-        """Publish transitions, at least once: they are marked as published after the broker has acknowledged them.
+        """Publish the shard's new transitions, each at least once.
 
-        The others are sent again at the next recompute.
+        Transitions are marked as published after the broker has acknowledged them. Unmarked ones are sent again at
+        the next recompute.
         """
         deprecated: list[uuid.UUID] = []
         while transitions := await self._shards.call(partition, Shard.unpublished):
@@ -106,11 +111,11 @@ class LifecycleJob:
         """Write the FAISS files that changed, so that the next start has less to rebuild."""
         if self._shards.ready:
             for partition in self._shards.partitions():
-                with contextlib.suppress(ShardNotHere):  # it has just moved, and was saved then
+                with contextlib.suppress(ShardNotHere):  # the partition has just moved; its index was saved then
                     await self._shards.call(partition, Shard.save)
 
     async def fill_rows(self) -> None:
-        """Prepare new memories for search; a search that comes earlier does this for its own user."""
+        """Prepare new memories for search. A search that comes earlier prepares the memories of its own user."""
         if self._shards.ready:
             for partition in self._shards.partitions():
                 with contextlib.suppress(ShardNotHere):

@@ -1,7 +1,8 @@
 """Read-your-writes: waits until a write can be read on this worker, with limits on the time and number of waits.
 
-A record's effect can be read when its batch is processed: a message is in its window, a memory in its shard and
-its index, a note with its session, a summary in its file. The commit ledgers know up to which offset that is.
+A record's effect can be read when the record's batch is processed. Then a message is in its window, a memory in its
+shard and its index, a note with its session, and a summary in its file. The commit ledgers know the offsets up to
+which batches are processed.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from schemas.errors import NotReady, ShardNotHere
 from schemas.places import Place, newest
 
 MOVED: Final = "its partition is on another worker, or moving; ask again"
-#: Requests that may wait at the same time, in total and per token; each holds a connection.
+#: Maximum number of requests that wait at the same time, in total and per token. Each of them holds a connection.
 MOST_WAITING: Final = 1_000
 MOST_OF_ONE: Final = 100
-#: The name of the request's sender, if tokens are required.
+#: The name of the sender of the current request; None if no tokens are required.
 asked_by: ContextVar[str | None] = ContextVar("asked_by", default=None)
 
 
@@ -28,14 +29,14 @@ class Log(Protocol):
     """This worker's progress in its own partitions."""
 
     async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
-        """Wait until a record's effect can be read; False if the partition is not ours, or moves meanwhile."""
+        """Wait until a record's effect can be read. False if another worker has the partition, or if it moves."""
 
     async def is_written(self, topic: str, partition: int, offset: int) -> bool:
-        """True if the log reaches this offset, or if the partition is not ours."""
+        """True if the log reaches this offset already, or if another worker has the partition."""
 
 
 class ReadYourWrites:
-    """Waits until the effects of records can be read."""
+    """Waits until the effects of written records can be read on this worker."""
 
     def __init__(self, log: Log, most: int = MOST_WAITING, most_of_one: int = MOST_OF_ONE) -> None:
         self._log, self._most, self._most_of_one = log, most, most_of_one
@@ -43,7 +44,7 @@ class ReadYourWrites:
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
-        """Reserve a place to wait, before anything is written. Raises `NotReady` if there is none."""
+        """Reserve a place to wait, before anything is written. Raises `NotReady` if no place is free."""
         who = asked_by.get()
         if self._waiting.total() >= self._most:
             raise NotReady(f"{self._waiting.total()} requests wait for their own writes; ask again")
@@ -58,7 +59,10 @@ class ReadYourWrites:
                 del self._waiting[who]
 
     async def are_written(self, places: Sequence[Place], seconds: float) -> None:
-        """Raises `NotReady` if the log does not reach these places: there is no wait for records never written."""
+        """Check that the log reaches these places. Raises `NotReady` if it does not.
+
+        Without this check, a caller could wait for records that are never written.
+        """
         try:
             async with asyncio.timeout(seconds):
                 for place in newest(places):
@@ -68,7 +72,10 @@ class ReadYourWrites:
             raise NotReady("the broker does not give the end of the log; ask again") from exc
 
     async def until(self, places: Sequence[Place], seconds: float) -> bool:
-        """True if all effects can be read within this many seconds. Raises `ShardNotHere` if a partition moves."""
+        """Wait until the effects of the records at these places can be read. False if that takes more than `seconds`.
+
+        Raises `ShardNotHere` if another worker has a partition, or if a partition moves.
+        """
         try:
             async with asyncio.timeout(seconds):
                 for place in newest(places):

@@ -1,7 +1,8 @@
-"""Re-embedding: changes this worker's shards to another model, while they are read and written with the old one.
+"""Re-embedding: changes this worker's shards to another embedding model, while they are in use with the old model.
 
-First every shard gets the new vectors beside the old ones, at the pace that the intake allows. Then the shards change
-over, one directly after the other, each at once; a search for a user uses one model or the other, never both.
+First, every shard gets new vectors in addition to the old ones. This pauses while the intake has a backlog. Then the
+shards switch to the new vectors, one directly after the other. A shard switches in one step, so a search uses the
+vectors of one model only.
 """
 
 from __future__ import annotations
@@ -30,16 +31,20 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Texts that are embedded, and then stored, at a time: the most that an interruption loses.
+#: Number of texts that are embedded and then stored together. An interruption loses at most this many vectors.
 ROWS = 256
-#: Vectors that are added to the new index at a time: searches wait for it.
+#: Maximum number of vectors that are added to the new index at a time. Searches wait meanwhile.
 INDEXED = 5_000
-#: How long a shard's writes may wait for the last vectors; then writes go on while the rest is made.
+#: Maximum time that a shard's writes wait for the last vectors (seconds). After that, writes continue, and the other
+#: vectors are made beside them.
 LAST_SECONDS = 60.0
 
 
 class Phase(StrEnum):
-    """Phases of a change. After `stopped` and `failed`, its vectors are kept, and the same model resumes there."""
+    """Phases of a change of the model.
+
+    After `stopped` and `failed`, the new vectors are kept. A later change to the same model continues with them.
+    """
 
     IDLE = "idle"
     LOADING = "loading"
@@ -52,9 +57,10 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Progress:
-    """Progress of a change: `done` of `total` vectors exist, and the shards in `switched` use them.
+    """Progress of a change of the model: `done` of `total` new vectors exist.
 
-    `rows` and `missing` are vectors by partition.
+    `rows` and `missing` are the numbers of all and of missing vectors, by partition. The shards of the partitions in
+    `switched` use the new model.
     """
 
     phase: Phase = Phase.IDLE
@@ -74,13 +80,13 @@ class Progress:
 
 
 class Ask(Protocol):
-    """Calls a method of a shard's side table, where the shard is open."""
+    """Calls a method of a shard's `Reembedding`, the table of new vectors beside the old ones."""
 
     async def __call__(self, method: Callable[[Reembedding], T]) -> T: ...
 
 
 async def at_once() -> None:
-    """No pause."""
+    """Return at once: a `pause` that does not wait."""
 
 
 async def embed_missing(
@@ -89,9 +95,9 @@ async def embed_missing(
     tell: Callable[[int, int], None],
     pause: Callable[[], Awaitable[object]] = at_once,
 ) -> None:
-    """Make the vectors that a side table lacks. `tell` is called with the numbers of rows and of missing vectors.
+    """Make the new vectors that a shard lacks. `tell` is called with the numbers of all and of missing vectors.
 
-    Waits for an embedding service that does not answer, without a limit.
+    `pause` is awaited before each batch. If the embedding service does not answer, this waits without a limit.
     """
     rows, missing = await ask(Reembedding.rows), await ask(Reembedding.missing)
     tell(rows, len(missing))
@@ -116,7 +122,7 @@ class Reembedder:
         self._shards, self._gate = shards, gate
         #: The settings of the model that the worker uses.
         self.settings = settings
-        #: The settings of the model that is requested, or was last.
+        #: The settings of the model that was requested last.
         self.wanted = settings
         self.progress = Progress()
         self._embedding: Embedding | None = None
@@ -130,11 +136,14 @@ class Reembedder:
 
     @property
     def waiting_for(self) -> str:
-        """What keeps the new model from embedding; empty if nothing does."""
+        """The reason why the new model cannot embed now; empty if it can."""
         return self._embedding.trouble if self._embedding is not None and self.running else ""
 
     def begin(self, wanted: EmbeddingSettings) -> None:
-        """Begin or resume a change; the same request while it runs does nothing. Raises `ReembeddingRefused`."""
+        """Begin or resume a change to this model. If this change is running already, do nothing.
+
+        Raises `ReembeddingRefused` if a change to another model is not finished.
+        """
         if (self.running or self._shards.models.mixed) and wanted != self.wanted:
             raise ReembeddingRefused(f"a change to {named(self.wanted)} is under way: wait for its end, or stop it")
         if not self.running:
@@ -142,23 +151,26 @@ class Reembedder:
             self._task = asyncio.create_task(self._run(wanted))
 
     async def stop(self) -> None:
-        """Stop; finished vectors are kept. Raises `ReembeddingRefused` if shards have already changed over."""
+        """Stop the change. The new vectors are kept. Raises `ReembeddingRefused` if shards have already switched."""
         if self._shards.models.mixed or self._changing_over:
             raise ReembeddingRefused(f"shards have changed over to {named(self.wanted)}: the others follow")
         await self._cancel()
 
     async def abandon(self) -> list[int]:
-        """Stop, drop the unfinished work, and return the shards that had some. Raises `ReembeddingRefused`."""
+        """Stop the change, and drop its new vectors. Return the partitions that had some.
+
+        Raises `ReembeddingRefused` if shards have already switched.
+        """
         await self.stop()
         held = []
         for partition in self._shards.partitions():
-            with contextlib.suppress(ShardNotHere):  # it has moved, with its unfinished work
+            with contextlib.suppress(ShardNotHere):  # the partition has moved, with its new vectors
                 if await self._ask(partition, Reembedding.abandon):
                     held.append(partition)
         return held
 
     async def close(self) -> None:
-        """Cancel the change, even halfway; the next start finds each shard with one model or the other."""
+        """Cancel the change, even while shards switch. At the next start, each shard has the old or the new model."""
         await self._cancel()
         await asyncio.gather(*self._ending)
 
@@ -194,7 +206,7 @@ class Reembedder:
                     self._end(self._embedding)
 
     def _end(self, embedding: Embedding) -> None:
-        """Stop a model in the background: one that is being loaded stops only when it is loaded."""
+        """Stop a model in the background, because a model that is being loaded stops only after loading."""
         ending = asyncio.create_task(embedding.stop())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -204,7 +216,7 @@ class Reembedder:
         if not self._shards.partitions():
             raise ReembeddingRefused("this worker has no shards now: ask again, or ask another worker")
         for partition in self._shards.partitions():
-            with contextlib.suppress(ShardNotHere):  # it has moved: see below
+            with contextlib.suppress(ShardNotHere):  # the partition has moved; its new owner continues
                 await self._ask(partition, partial(Reembedding.refuse_other, target=target))
                 rows = await self._ask(partition, Reembedding.rows)
                 missing = await self._ask(partition, Reembedding.missing)
@@ -214,7 +226,7 @@ class Reembedder:
             for phase, step in ((Phase.EMBEDDING, self._embed), (Phase.SWITCHING, self._switch)):
                 progress.phase = phase
                 for partition in left:
-                    with contextlib.suppress(ShardNotHere):  # it has moved, and its new owner continues
+                    with contextlib.suppress(ShardNotHere):  # as above
                         await step(partition, embedding, target)
         self._end(models.settle())
         log.info("all shards have vectors of %s now", target)
@@ -224,7 +236,10 @@ class Reembedder:
         await self._embed_missing(partition, embedding, self._gate.wait)
 
     async def _switch(self, partition: int, embedding: Embedding, target: VectorModel) -> None:
-        """Switch a shard. Writes wait while the last vectors are made: otherwise some might always be missing."""
+        """Switch a shard to the new vectors. Its writes wait while the last vectors are made.
+
+        Otherwise new memories could arrive all the time, and some vectors would always be missing.
+        """
         index = await self._shards.call(partition, Shard.index_beside, target.dimension)
         try:
             await self._switch_to(index, partition, embedding)
@@ -271,12 +286,15 @@ class Reembedder:
 
 
 def named(settings: EmbeddingSettings) -> str:
-    """Return the model's name for people: `use`, `openai text-embedding-3-small`."""
+    """Return the model's name for messages to people: `use`, `openai text-embedding-3-small`."""
     return settings.backend if settings.backend == "use" else f"{settings.backend} {settings.model}"
 
 
 def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
-    """Return the settings that name a model, by key; None for one that must be left out."""
+    """Return the settings to write into the configuration, by key, so that the next start uses the model `wanted`.
+
+    `before` are the present settings. None means that the key must be removed.
+    """
     keys: dict[str, Any] = {"embedding.backend": wanted.backend}
     if wanted.backend != "use":
         keys["embedding.model"] = wanted.model
@@ -286,7 +304,10 @@ def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, An
 
 
 def _reason(exc: Exception) -> str:
-    """Return the text of our own errors and DuckDB's I/O errors; of others only the type: they may quote messages."""
+    """Return the text of our own errors and of DuckDB's I/O errors.
+
+    For all other errors, return only the type, because their texts may quote messages.
+    """
     if isinstance(exc, SiltstoneError):
         return str(exc)
     return f"DuckDB: {str(exc).splitlines()[0]}" if isinstance(exc, duckdb.IOException) else type(exc).__name__

@@ -1,8 +1,9 @@
 """Refining job: asks a configured model which older memory a new one replaces, and for texts of summaries.
 
-It runs beside the stream and blocks nothing: questions wait in a queue, the oldest are dropped when it is full, and a
-backlog of `long-term` goes first, so that questions which the log already answers are not asked again. An answer
-becomes an event like any client's, with an id derived from the memories' ids: a replay needs no model.
+It runs beside the stream of records, and blocks nothing. Questions wait in a queue; if it is full, the oldest
+question is dropped. While `long-term` has a backlog, no questions are asked, because the log may already contain
+their answers. An answer becomes an event, as if a client had sent it. The event's id is derived from the memories'
+ids, so a replay needs no model.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Questions that may wait; when there are more, the oldest are dropped.
+#: Maximum number of waiting questions. If there are more, the oldest are dropped.
 WAITING: Final = 1_000
-#: Unapplied events of `long-term` with which questions are still asked; with more, they wait.
+#: Maximum backlog of `long-term` with which questions are asked (unapplied events). With more, questions wait.
 BACKLOG: Final = 256
 LOOK_AGAIN_SECONDS: Final = 0.2
 
@@ -48,10 +49,13 @@ class Refiner(Protocol):
     """A model that compares memories, and summarises them."""
 
     async def replaced(self, new: Memory, older: Sequence[Memory]) -> int | None:
-        """Return the number, from 1, of the one that no longer holds; 0: none; None: no answer. Never raises."""
+        """Return the number, from 1, of the older memory that is no longer true, or 0 if all are still true.
+
+        None if there is no answer. Never raises.
+        """
 
     async def summary(self, members: Sequence[Memory]) -> str | None:
-        """Return a summary; None if there is no usable one. Never raises."""
+        """Return a summary of the memories; None if there is no usable answer. Never raises."""
 
     def resumes_in(self) -> float:
         """Return the seconds until the model may be asked again; 0 if it may be asked now."""
@@ -59,7 +63,7 @@ class Refiner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _PendingQuestion:
-    """A question about a memory, which is named by its id: its text is read when the question is asked."""
+    """A question about a memory. It has only the memory's id: the text is read when the question is asked."""
 
     kind: Kind
     partition: int
@@ -68,7 +72,7 @@ class _PendingQuestion:
 
 
 class RefiningJob:
-    """Asks about new memories. `backlog` returns the number of events that are not yet applied."""
+    """Asks a model about new memories. `backlog` returns the number of events that are not yet applied."""
 
     def __init__(
         self,
@@ -101,7 +105,7 @@ class RefiningJob:
     def born(self, partition: int, memories: Sequence[Memory]) -> None:
         """Queue questions about these new memories."""
         for memory in memories:
-            if is_item(memory):  # an item replaces by its key only
+            if is_item(memory):  # an item replaces only an item with the same key
                 continue
             kind: Kind = "summary" if memory.kind == SUMMARY else "supersede"
             if self._wanted[kind]:
@@ -111,7 +115,7 @@ class RefiningJob:
         self._metrics.refinements_waiting.set(self._waiting.qsize())
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own these partitions only; questions about others are dropped."""
+        """Own these partitions only. Waiting questions about other partitions are dropped."""
         for _ in range(self._waiting.qsize()):
             question = self._waiting.get_nowait()
             if question.partition in partitions:
@@ -132,8 +136,8 @@ class RefiningJob:
             except asyncio.CancelledError:
                 if self._stopping:
                     raise
-                self._count(question.kind, "dropped")  # its shard moved away while it was being opened
-            except Exception as exc:  # refining is optional: its failure must not stop the worker
+                self._count(question.kind, "dropped")  # the shard moved to another worker while it was being opened
+            except Exception as exc:  # refining is optional, so a failure must not stop the worker
                 log.error("shard %d: a memory is left as it is: %s", question.partition, type(exc).__name__)
                 self._count(question.kind, "failed")
 
@@ -209,7 +213,10 @@ class RefiningJob:
 def _older_ones(
     shard: Shard, question: _PendingQuestion, settings: LongTermSettings
 ) -> tuple[Memory, list[Memory]] | None:
-    """Return the memory and those that it may replace, most similar first; None if there is nothing to ask."""
+    """Return the new memory, and the older memories that it may replace, most similar first.
+
+    Return None if there is nothing to ask.
+    """
     memories = shard.memories_of(question.user_id)
     new = next((memory for memory in memories if memory.id == question.memory_id and memory.current), None)
     if new is None:
@@ -219,7 +226,7 @@ def _older_ones(
         return None
     cosines = shard.resembling(new, older)
     least, most = settings.supersede.min_cosine, settings.near_copy
-    # Texts above the near-copy border may still differ in a fact; those that say the same replace nothing.
+    # A very similar text may still differ in a fact, so the model is asked about it, unless both texts say the same.
     similar = [
         older[row]
         for row in np.argsort(-cosines, kind="stable")
@@ -229,10 +236,11 @@ def _older_ones(
 
 
 def _may_give_way(memory: Memory, new: Memory) -> bool:
-    """True if `new` may replace the memory. A summary says more than one thing, and a long text is not shown whole.
+    """True if `new` may replace the memory.
 
-    A memory that was pinned by a command may not be replaced. One that was created pinned may: the user asked to
-    remember what was true then.
+    A summary may not be replaced, because it has more than one fact. A long memory may not, because the model sees
+    only parts of its text. A memory that was pinned by a command may not, either. But a memory that was created
+    pinned may be replaced: when the user asked to remember it, the new fact was not known.
     """
     return (
         (memory.created_at, memory.seq) < (new.created_at, new.seq)
@@ -245,7 +253,10 @@ def _may_give_way(memory: Memory, new: Memory) -> bool:
 
 
 def _summed_up(shard: Shard, question: _PendingQuestion) -> tuple[Memory, list[Memory]] | None:
-    """Return the summary and its members, oldest first; None if some are gone, or if its text was edited."""
+    """Return the summary and its members, oldest first.
+
+    Return None if the summary or a member no longer exists, or if the summary's text was edited.
+    """
     held = _held(shard, question.user_id)
     summary = held.get(question.memory_id)
     if summary is None or any(identity not in held for identity in summary.summary_of):

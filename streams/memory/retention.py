@@ -1,7 +1,8 @@
-"""Retention job: drops rows that would otherwise grow for ever, on a timer and never while a message is processed.
+"""Retention job: drops old rows on a timer, so that the shards do not grow for ever.
 
-Each shard drops what is too old. Once a day, its position in the log becomes a watermark: below one that is old
-enough, events need no row of their own to be known as applied (`tables/memories/catalog/watermarks.py`).
+Each shard drops its own old rows. One kind are the ids of applied events, by which a repeated event is recognised.
+Once a day, the shard's position in the log is stored as a watermark. When a watermark is old enough, all events below
+it count as applied, so their ids are dropped (`tables/memories/catalog/watermarks.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Reads the records of a partition between two offsets.
+#: Reads the records of a partition between two offsets: (partition, first offset, end).
 Read = Callable[[int, int, int], AsyncGenerator[Sequence[Any], None]]
 
 
 def digest_of(record: Any) -> str:
-    """Return a digest that distinguishes a record from the one at the same offset in another log."""
+    """Return a digest of a record. A record at the same offset in another log has another digest."""
     hashed = hashlib.blake2b(digest_size=16)
     for part in (str(record.timestamp).encode(), record.key or b"", record.value or b""):
         hashed.update(len(part).to_bytes(8, "big") + part)
@@ -34,9 +35,10 @@ def digest_of(record: Any) -> str:
 
 
 async def watermark_at(read: Read, partition: int, offset: int) -> Watermark | None:
-    """Return the watermark of this offset; None if the log has no record directly before it.
+    """Return the watermark of this offset; None if the log has no record directly before the offset.
 
-    A log that ends before the offset may be read from its beginning, so the first returned record decides.
+    If the log ends before the offset, `read` may return records from the log's beginning. So the offset of the first
+    returned record is checked.
     """
     async with aclosing(read(partition, offset - 1, offset)) as batches:
         async for records in batches:
@@ -46,7 +48,7 @@ async def watermark_at(read: Read, partition: int, offset: int) -> Watermark | N
 
 
 class RetentionJob:
-    """Keeps the shards of this worker small. `read` reads the log; `now` is epoch ms by the wall clock."""
+    """Drops old rows of this worker's shards. `read` reads the log, `now` returns the wall clock (epoch ms)."""
 
     def __init__(self, *, shards: OwnedShards, clock: Clock, read: Read, now: Callable[[], int] = now_ms) -> None:
         self._shards, self._clock, self._read, self._now = shards, clock, read, now
@@ -67,7 +69,7 @@ class RetentionJob:
                             ", ".join(f"{rows} {table}" for table, rows in dropped.items()),
                         )
             except ShardNotHere:
-                continue  # it has just moved: its new owner does it
+                continue  # the partition has just moved; its new owner does this
             except BrokerUnavailable as exc:
                 log.info("shard %d: no watermark for now: %s", partition, exc)
 
@@ -81,7 +83,7 @@ class RetentionJob:
                 log.info("shard %d: the log was replaced", partition)
                 await self._shards.call(partition, Shard.begin_log_anew)
             elif newest.offset > due.position:
-                return  # the log is just being read again
+                return  # the shard is reading the log again, and is not yet at its newest watermark
         mark = await watermark_at(self._read, partition, due.position)
         if mark is not None:
             dropped = await self._shards.call(partition, Shard.keep_watermark, mark, self._now())

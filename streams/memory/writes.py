@@ -1,4 +1,4 @@
-"""Writes: records are produced to the topics, and can be read here after a while that callers may wait for."""
+"""Produces records to the topics. A caller can wait until the effect of a record can be read on this worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streams.telemetry.spans import Spans
 
 
 class Writes:
-    """Messages, events and requests into the log."""
+    """Writes messages, events and requests to the log."""
 
     def __init__(
         self,
@@ -40,10 +40,11 @@ class Writes:
     async def applied(
         self, user_id: str, seconds: float | None, write: Callable[[], Awaitable[Sequence[Place]]]
     ) -> tuple[Sequence[Place], bool | None]:
-        """Return the places of `write`, and whether they can be read within `seconds` (None: do not wait).
+        """Call `write`. Return the places of its records, and True if their effects can be read within `seconds`.
 
-        Check first whether the caller may wait: raises `ShardNotHere`, and `NotReady` if too many callers wait.
-        Written records are not taken back: the result is also False if their partition moves meanwhile.
+        If `seconds` is None, do not wait, and return None instead of True. Before anything is written, raises
+        `ShardNotHere` if another worker has the user's partition, and `NotReady` if too many callers wait. If the
+        partition moves after the records were written, the result is False.
         """
         if seconds is None:
             return await write(), None
@@ -58,8 +59,8 @@ class Writes:
     async def has_reached(self, places: Sequence[Place], seconds: float, user_id: str | None = None) -> None:
         """Wait until the records at these places can be read here. With `user_id`, they must be that user's.
 
-        Raises `ConsistencyTokenError` if a place is of another log or user, `NotReady` if it takes longer, and
-        `ShardNotHere` if another worker owns the partition, or it moves.
+        Raises `ConsistencyTokenError` if a place belongs to another log or user, `NotReady` if it takes longer than
+        `seconds`, and `ShardNotHere` if another worker owns the partition, or if the partition moves.
         """
         keyed = {self._topics.conversations, self._topics.long_term, self._topics.summary_requests}
         partitions = self._kafka.partitions
@@ -79,19 +80,22 @@ class Writes:
                     raise NotReady(f"the write at {where} cannot be read after {seconds:g} s; ask again")
 
     async def add_message(self, user_id: str, message: bytes) -> Place:
-        """Produce a chat message, or a session's end, as JSON. Raises as `write` does."""
+        """Produce a chat message, or a session's end, as JSON. Raises the errors of `write`."""
         (place,) = await self._produce(self._topics.conversations, (user_id, message))
         return place
 
     async def add_messages(self, messages: Sequence[tuple[str, bytes]]) -> list[Place]:
-        """Produce messages, each with its user id, in order. Raises as `write` does; then some may be in the log."""
+        """Produce messages, each with its user id, in order.
+
+        Raises the errors of `write`. After an error, some of the messages may be in the log.
+        """
         return await self._produce(self._topics.conversations, *messages)
 
     async def write(self, event: LongTermEvent) -> Place:
-        """Append the event to the log; it takes effect within moments.
+        """Append the event to the log. It takes effect a moment later.
 
-        Raises `BrokerUnavailable` before a broker was found, `NotAllowed`, `NotReady` with the reason if the broker
-        refuses the worker now, and `TimeoutError` if it does not answer.
+        Raises `BrokerUnavailable` if no broker has been found yet, `NotAllowed` if the worker has no right to write,
+        `NotReady` with the reason if the broker refuses the worker now, and `TimeoutError` if it does not answer.
         """
         value = event.model_dump_json(exclude_none=True).encode()
         with self._spans.writing(self._users.partition_of(event.user_id), event):
@@ -99,7 +103,10 @@ class Writes:
         return place
 
     async def write_all(self, events: Sequence[LongTermEvent]) -> list[Place]:
-        """Append events of one user together, in order. Raises as `write` does; then some may be in the log."""
+        """Append events of one user together, in order.
+
+        Raises the errors of `write`. After an error, some of the events may be in the log.
+        """
         records = [(one.user_id, one.model_dump_json(exclude_none=True).encode()) for one in events]
         with ExitStack() as spans:
             for one in events:
@@ -107,15 +114,15 @@ class Writes:
             return await self._produce(self._topics.long_term, *records)
 
     async def request_summary(self, request: SummaryRequest) -> Place:
-        """Produce the request. Raises as `write` does."""
+        """Produce the request. Raises the errors of `write`."""
         value = request.model_dump_json().encode()
         (place,) = await self._produce(self._topics.summary_requests, (request.user_id, value))
         return place
 
     async def produce_again(self, topic: str, user_id: str, value: bytes, seconds: float) -> tuple[Place, bool]:
-        """Produce a mended dead letter. Return its place, and whether it can be read within `seconds`.
+        """Produce a repaired dead letter. Return its place, and True if its effect can be read within `seconds`.
 
-        The latter is also False if another worker owns the partition. Raises as `write` does.
+        If another worker owns the partition, the result is False. Raises the errors of `write`.
         """
         (place,) = await self._produce(topic, (user_id, value))
         try:

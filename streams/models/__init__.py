@@ -1,1 +1,1 @@
-"""Models that are asked: embedding models, and chat models."""
+"""Embedding models and chat models."""

@@ -1,4 +1,4 @@
-"""`NoAnswer`: the result of a question that a chat model did not answer."""
+"""`NoAnswer`: the result of a question to a chat model that has no usable answer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Why there is no answer: `exception`, or None if the service was not asked, because it had asked for a pause.
+    """The reason why there is no answer.
 
-    `said`: the model answered, but the answer cannot be used. `refusal`: the service's message about a request that
-    it rejects (400, 422). `pause`: the seconds for which it asks for no requests. Do not log exception or refusal:
-    their texts may quote the key or a message.
+    `exception` is the failure; None if no request was made, because the service had asked for a pause. `said` is true
+    if the model answered, but its answer cannot be used. `refusal` is the service's message about a request that it
+    rejects (400, 422). `pause` is the time for which the service wants no requests (seconds). Do not log the
+    exception or the refusal: their texts may quote the key or a message.
     """
 
     exception: Exception | None = field(default=None, repr=False)

@@ -1,4 +1,4 @@
-"""`ChatModel`: questions to an OpenAI-compatible chat model."""
+"""`ChatModel`: asks an OpenAI-compatible chat model."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ T = TypeVar("T")
 class ChatModel:
     """Asks a model. Failures are never raised, so that they never stop the stream.
 
-    `settings.timeout_seconds` limits each request as a whole, starting when it gets one of the `settings.concurrency`
-    places that all callers share: waiting for a place is not the service's fault.
+    All callers share `settings.concurrency` places for requests. `settings.timeout_seconds` limits each request as a
+    whole. It is counted from the time when the request gets a place, because the wait before is not the service's
+    fault.
 
         chat = ChatModel(settings.rater())
         await chat.ask(prompt.about(data), read=int, max_tokens=5, failure="it was not counted")
         await chat.close()
 
-    `monotonic` returns seconds, and only measures the pause that a service asked for. `failure` is the type of the
-    newest failure; empty if there was none.
+    `monotonic` returns seconds; it only measures the pause that a service asked for. `failure` is the type of the
+    last failure; empty if there was none.
     """
 
     def __init__(self, settings: ChatSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -48,7 +49,7 @@ class ChatModel:
     async def ask(
         self, question: Messages, *, read: Callable[[str], T], max_tokens: int, failure: str, whole: bool = False
     ) -> T | None:
-        """Like `attempt`, but log a failure as one warning, and return None. `failure` says what was not done."""
+        """Like `attempt`, but after a failure log a warning that begins with `failure`, and return None."""
         answer = await self.attempt(question, read=read, max_tokens=max_tokens, whole=whole)
         if isinstance(answer, NoAnswer):
             self.tell(answer, failure)
@@ -64,17 +65,17 @@ class ChatModel:
         whole: bool = False,
         response_format: ResponseFormatJSONSchema | None = None,
     ) -> T | NoAnswer:
-        """Ask once. Return the result of `read` for the answer, or why there is none. Nothing is logged.
+        """Ask once. Return the result of `read` for the answer, or `NoAnswer`. Nothing is logged.
 
-        `read` raises ValueError for an answer that cannot be used. With `whole`, an answer that was cut off at
-        `max_tokens` cannot be used either.
+        `read` must raise ValueError if it cannot use the answer. With `whole`, an answer that was cut off at
+        `max_tokens` counts as a failure too.
         """
         if self._places is None:
             self._places = asyncio.Semaphore(self._settings.concurrency)
         if self._paused():
             return NoAnswer()
         async with self._places:
-            if self._paused():  # it may have begun during the wait for a place
+            if self._paused():  # a pause may have begun during the wait for a place
                 return NoAnswer()
             said = False
             try:
@@ -84,11 +85,11 @@ class ChatModel:
                 if whole and choice.finish_reason == "length":
                     raise ValueError("the answer was cut off")
                 return read(choice.message.content or "")
-            except Exception as exc:  # after any failure, the stream goes on without an answer
+            except Exception as exc:  # after any failure, the stream continues without an answer
                 return self._failed(exc, said)
 
     def tell(self, none: NoAnswer, failure: str) -> None:
-        """Log one line, without the exception's text. `failure` says what was not done."""
+        """Log a failure in one line that begins with `failure`. The exception's text is not logged."""
         if none.exception is not None:
             log.warning(
                 "%s: %s, api_key_empty=%s%s",
@@ -103,7 +104,7 @@ class ChatModel:
         return max(0.0, self._resume_at - self._monotonic())
 
     async def close(self) -> None:
-        """Close the connections. Requests in progress end as None."""
+        """Close the connections. Requests in progress end without an answer."""
         if self._client is not None:
             await self._client.close()
 

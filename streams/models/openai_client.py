@@ -1,4 +1,4 @@
-"""A client of the `openai` package for one key and one URL."""
+"""Makes clients of the `openai` package, each for one key and one URL."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from email.utils import parsedate_to_datetime
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
-#: A longer Retry-After is cut to this.
+#: Maximum pause that a service can ask for. A longer `Retry-After` counts as this.
 LONGEST_PAUSE_SECONDS = 60.0
 
 
 def connected(api_key: SecretStr, base_url: str) -> AsyncOpenAI:
-    """Return a client that sends this key to this URL, and nothing that the environment holds for other services.
+    """Return a client that sends only this key, and only to this URL.
 
-    Its own retries and time-outs are off: the caller decides about retries, and a time-out must limit the whole
-    answer, whereas the package's would start over with each byte.
+    Keys, organisations and projects that the environment has for other services are not sent. The package's retries
+    and time-outs are off. The caller decides about retries. A time-out must limit the whole answer, but the package's
+    time-out would start again with each byte.
     """
     key = api_key.get_secret_value()
     client = AsyncOpenAI(
         api_key=key,
         base_url=base_url,
-        # Set here too, because it then overrides an Authorization in OPENAI_CUSTOM_HEADERS.
+        # The header is set here too, because it then overrides an Authorization in OPENAI_CUSTOM_HEADERS.
         default_headers={"Authorization": f"Bearer {key}"},
         max_retries=0,
         timeout=None,

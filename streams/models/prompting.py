@@ -1,4 +1,4 @@
-"""Prompts for models: files of their own, in which users' texts are quoted as data."""
+"""Prompts for models. They are read from files, and users' texts are quoted in them as data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class Messages(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`<name>_system.md`, and `<name>_user.md` with `$mark` above and below `$data`, and variables of its own."""
+    """A prompt from two files: the system message, `<name>_system.md`, and a template of the user message.
+
+    The template, `<name>_user.md`, has `$data` between two lines with `$mark`. It may have further variables.
+    """
 
     system: str
     user: Template
@@ -31,7 +34,10 @@ class Prompt:
         return cls(_read(f"{name}_system"), template(f"{name}_user"))
 
     def about(self, data: object, **words: str) -> Messages:
-        """Return the question about this data. The data is quoted; `words`, values for the variables, are not."""
+        """Return the question about this data. The data is quoted.
+
+        `words` are the values of the template's further variables. They are not quoted.
+        """
         mark, line = quotation(data)
         return Messages(self.system, self.user.substitute(words, mark=mark, data=line))
 
@@ -44,17 +50,17 @@ def template(name: str) -> Template:
 def quotation(data: object) -> tuple[str, str]:
     """Return a mark to set above and below the data, and the data as one line of JSON.
 
-    No text in it can imitate the end of the quotation. The line has no line ends; `<`, `>` and invisible characters
-    are escaped, so it cannot contain a <|control token|> of a chat template. The mark is a hash of the line: to
-    contain it, a text would have to know its own hash. The same data give the same quotation, so a replay asks the
-    same question.
+    A text in the data cannot imitate the end of the quotation, because the mark is a hash of the line: to contain the
+    mark, a text would have to contain its own hash. The line has no line breaks. `<`, `>` and invisible characters
+    are escaped, so it cannot contain a <|control token|> of a chat template. The same data give the same quotation,
+    so a replay asks the same question.
     """
     line = _harmless(json.dumps(data, ensure_ascii=False))
     return _mark(line), line
 
 
 def fenced(text: str) -> str:
-    """Return a text between two equal lines, for a model that reads it as text: its lines are kept.
+    """Return a text between two equal lines. Its line breaks are kept, so that a model can read it as a text.
 
     As in `quotation`, no text in it can imitate its end, and invisible characters are escaped.
     """
@@ -64,7 +70,7 @@ def fenced(text: str) -> str:
 
 
 def shortened(text: str, chars: int) -> str:
-    """Return the text, or its beginning and end of half of `chars` each if it is longer."""
+    """Return the text. If it is longer than `chars`, return only its beginning and its end, of `chars` / 2 each."""
     half = chars // 2
     return text if len(text) <= chars else f"{text[:half]} … {text[-half:]}"
 

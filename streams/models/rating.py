@@ -1,4 +1,4 @@
-"""Rating of exchanges by an OpenAI-compatible model: how much each is worth remembering, 0-10."""
+"""Rating of exchanges by an OpenAI-compatible model: 0-10, higher if an exchange is more worth remembering."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from streams.models.prompting import Prompt, quotation, shortened
 if TYPE_CHECKING:
     from streams.models.chat import ChatModel
 
-#: The length to which each side's text is shortened: half from its beginning, half from its end.
+#: Maximum number of characters of the user's and of the assistant's text. A longer text is shortened to its beginning
+#: and its end.
 QUOTED_CHARS = 4_000
 
-#: A minus counts as a sign unless it joins words. 18 digits are enough for clamping.
+#: An integer. A minus before it is a sign, unless the minus joins words. 18 digits are enough, because it is clamped.
 _INTEGER = re.compile(r"(?:(?<!\w)[-−－])?\d{1,18}")
 
 
@@ -42,7 +43,7 @@ class ModelRater:
         self._prompt = Prompt.named("rating")
 
     async def rate(self, user: str, assistant: str) -> int | None:
-        """Return 0-10; None if the model gave no rating, or its service has asked for a pause."""
+        """Return the rating, 0-10; None if the model gave none, or if its service has asked for a pause."""
         return await self._chat.ask(
             self._prompt.about(_exchange(user, assistant)),
             read=_rating,
@@ -56,7 +57,7 @@ class ModelRater:
 
 
 def quoted(user: str, assistant: str) -> tuple[str, str]:
-    """Return the mark above and below the exchange, and the exchange, as the model sees them."""
+    """Return the mark above and below the exchange, and the quoted exchange, as the model sees them."""
     return quotation(_exchange(user, assistant))
 
 

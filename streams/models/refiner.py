@@ -1,4 +1,7 @@
-"""Refining of long-term memories by a model: which older memory a new one replaces, and summaries of several."""
+"""Asks a model to refine long-term memories.
+
+The model says which older memory a new one replaces, and writes summaries of several memories.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,24 @@ from streams.models.prompting import Prompt, shortened
 if TYPE_CHECKING:
     from streams.models.chat import ChatModel
 
-#: Characters quoted of each memory in a question about replacing; of a longer one the model sees only the ends.
+#: Maximum number of characters of a memory in a question about replacing. Of a longer memory, the model sees only the
+#: beginning and the end.
 QUOTED_CHARS = 4_000
-#: Characters quoted of all memories that are summed up, divided equally among them.
+#: Maximum number of characters of all memories in a question for a summary, divided equally among them.
 SUMMED_UP_CHARS = 32_000
 SUMMARY_TOKENS = 1_000
 
-#: At the beginning, or after punctuation only: in "none of the 3" the 3 is no verdict. A minus does not count as
-#: punctuation.
+#: A number at the beginning of an answer. Only punctuation may precede it, because the 3 in "none of the 3" is no
+#: verdict. A minus does not count as punctuation.
 _NUMBER = re.compile(r"[^\w−－-]*(\d{1,4})(?!\d)")
 _CONTENT: TypeAdapter[str] = TypeAdapter(Content)
 
 
 def verdict_in(answer: str, candidates: int) -> int:
-    """Return the candidate's number at the beginning of an answer; 0 for none of them.
+    """Return the number at the beginning of an answer: the number of a candidate, or 0 for none of them.
 
-    Raises ValueError for any other answer. A number that is too high is not clamped: a memory that is replaced by
-    mistake is lost to searches, one that is kept by mistake is still found.
+    Raises ValueError for any other answer. A number that is too high is not clamped, because a memory that is
+    replaced by mistake is no longer found by searches, but a memory that is kept by mistake is.
 
     >>> verdict_in("2", 3), verdict_in("0。", 3), verdict_in("**1**", 3)
     (2, 0, 1)
@@ -48,7 +52,7 @@ def summary_in(answer: str) -> str:
     text = answer.strip()
     if not text:
         raise ValueError("the answer is empty")
-    text.encode()  # raises for half a surrogate pair
+    text.encode()  # raises ValueError if the text contains half of a surrogate pair
     return _CONTENT.validate_python(text)
 
 
@@ -65,7 +69,10 @@ class ModelRefiner:
         self._supersede, self._overflow = Prompt.named("supersede"), Prompt.named("overflow")
 
     async def replaced(self, new: Memory, older: Sequence[Memory]) -> int | None:
-        """Return the number (from 1) of the `older` memory that no longer holds; 0: none; None: no usable answer."""
+        """Return the number, from 1, of the `older` memory that is no longer true.
+
+        Return 0 if all of them are still true, and None if there is no usable answer.
+        """
         data = {
             "new": _shown(new, QUOTED_CHARS),
             "older": [
@@ -80,7 +87,7 @@ class ModelRefiner:
         )
 
     async def summary(self, members: Sequence[Memory]) -> str | None:
-        """Return a summary of these memories, given oldest first; None if there is no usable answer."""
+        """Return a summary of these memories, which must be sorted, oldest first; None if no answer can be used."""
         each = SUMMED_UP_CHARS // len(members)
         return await self._chat.ask(
             self._overflow.about({"memories": [_shown(memory, each) for memory in members]}),

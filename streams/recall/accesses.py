@@ -1,4 +1,7 @@
-"""Accesses: which memories were returned to which user. Noted at each search, sent to the log every few seconds."""
+"""Accesses: which memories were returned to which user.
+
+They are noted at each search, and sent to the log every few seconds.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from typing import Final
 
 from schemas.events import Touch
 
-#: Memories in one record.
+#: Maximum number of memories in one `touch` event.
 MOST_MEMORIES: Final = 1_000
 
 
 @dataclass(slots=True)
 class _OfUser:
-    #: Time of the newest access, epoch ms.
+    #: Time of the newest access (epoch ms).
     newest: int = 0
     times: Counter[uuid.UUID] = field(default_factory=Counter)
 
@@ -24,22 +27,22 @@ class _OfUser:
 class Accesses:
     """The accesses since the last `take`. They are in memory only: a worker that is killed loses them.
 
-    A user's accesses become `touch` events of at most `MOST_MEMORIES` memories each. An event says how often each
-    memory was returned, and has the time of the user's newest access. It does not matter if the partition moves
-    before the events are sent: any worker may write to the log.
+    A user's accesses become `touch` events of at most `MOST_MEMORIES` memories each. An event has the number of
+    accesses of each memory, and the time of the user's newest access. The partition may move before the events are
+    sent, because any worker may write to the log.
     """
 
     def __init__(self) -> None:
         self._users: dict[str, _OfUser] = {}
 
     def note(self, user_id: str, ids: Iterable[uuid.UUID], at: int) -> None:
-        """Note that these memories were returned to the user `at` this time (epoch ms)."""
+        """Note that these memories were returned to the user at the time `at` (epoch ms)."""
         mine = self._users.setdefault(user_id, _OfUser())
         mine.newest = max(mine.newest, at)
         mine.times.update(ids)
 
     def take(self) -> list[Touch]:
-        """Return events for all noted accesses, and clear them."""
+        """Return events for all noted accesses, and forget these accesses."""
         users, self._users = self._users, {}
         return [event for user_id, mine in users.items() for event in _events(user_id, mine)]
 

@@ -1,4 +1,4 @@
-"""The answers to a prepared query: candidates are ranked and filtered, and become hits. On the shard's thread."""
+"""Answers a prepared query: ranks and filters the candidates, and returns the best as hits. On the shard's thread."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Rows = npt.NDArray[np.int64]
 
 
 def answers(shard: Shard, asked: PreparedQuery) -> Hits:
-    """Return the user's memories and exchanges that answer, best first. Runs on the shard's thread.
+    """Return the user's memories and window exchanges that answer the query, best first. Runs on the shard's thread.
 
-    It checks again which exchanges are not memories: an exchange that became a memory while the question was embedded
-    is found as that memory, and one that was forgotten meanwhile is not returned.
+    It checks again that the exchanges have no memory, because that may change while the question is embedded. An
+    exchange that has become a memory since then is found as that memory. A forgotten exchange is not returned.
     """
     user_id = asked.query.user_id
     held = shard.held(user_id)
@@ -50,9 +50,9 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
 
 
 def _once(hits: Hits) -> Hits:
-    """Drop the exchanges whose memory is among the hits, compared by message ids.
+    """Drop the exchanges whose memory is among the hits.
 
-    If an exchange was still open when it was read, its id differs from the id of the memory that it became.
+    They are compared by message ids: an exchange that was open when it was read has another id than its memory.
     """
     kept = {(hit.session_id, one) for hit in hits if hit.state != SHORT_TERM for one in hit.message_ids}
     return Hits(
@@ -66,9 +66,9 @@ def _once(hits: Hits) -> Hits:
 
 
 def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
-    """Return the user's archived memories that answer, best first. Runs on the shard's thread.
+    """Return the user's archived memories that answer the query, best first. Runs on the shard's thread.
 
-    It reads the archive as it is now: a memory that was forgotten while the question was embedded is not returned.
+    A memory that was forgotten while the question was embedded is not returned.
     """
     held = shard.archive_held(asked.query.user_id)
     if not len(held):
@@ -85,9 +85,10 @@ def _ranked(
     shown: Callable[[Rows], list[Memory]],
     said: int = 0,
 ) -> Hits:
-    """Rank the candidates; `dense` is float32[parts, n]. `shown` reads the hits and the memories that filters test.
+    """Rank the candidates, and return the best ones as hits.
 
-    The last `said` candidates are exchanges of windows: they have no memory state.
+    `dense` are the cosines, float32[parts, n]. `shown` returns the memories of candidates, given their indexes. The
+    last `said` candidates are window exchanges, which have no memory state.
     """
     memories = len(candidates) - said
     query, lifecycle = asked.query, asked.lifecycle
@@ -109,7 +110,7 @@ def _ranked(
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
     hits = []
     for row, memory in zip(best.tolist(), shown(best), strict=True):
-        # Without filters, an expired item is first noticed here; the shard removes it within a minute.
+        # Without filters, expired items have not been left out yet. They are removed from the shard within a minute.
         if memory.kind == ITEM and is_expired(memory, asked.now):
             continue
         why = None
@@ -141,7 +142,7 @@ def _by_state(
     better: npt.NDArray[np.bool_],
     shown: Callable[[Rows], list[Memory]],
 ) -> Mapping[State, int]:
-    """Count by state the `better` rows that match the filters, among the `top_k` most relevant of them."""
+    """Return, by state, how many of the `top_k` most relevant `better` rows match the filters."""
     query = asked.query
     rows = top(relevance, better, query.top_k)
     if query.filters and len(rows):
@@ -151,7 +152,7 @@ def _by_state(
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:
-    """The rank of a row among the allowed rows; 1 is the best."""
+    """Return the rank of a row among the allowed rows; 1 is the best."""
     return 1 + int(np.count_nonzero(scores[allowed] > scores[row]))
 
 

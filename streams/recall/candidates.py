@@ -1,4 +1,4 @@
-"""What a question is compared with: the exchanges of windows that may answer it. Runs on the shard's thread."""
+"""The window exchanges that may answer a question: these are embedded. Runs on the shard's thread."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from tables.search.window_rows import SaidRow, SaidRows
 def candidates_of(
     shard: Shard, query: Query, said: Sequence[tuple[str, Exchange]], made: SaidRows
 ) -> tuple[frozenset[str] | None, list[SaidRow]]:
-    """Return the speakers of all candidates, None if there are no candidates, and the candidates from windows.
+    """Return the speakers of all candidates, and the candidates from windows.
 
-    Runs on the shard's thread: words are counted there, and the shard knows which exchanges are memories.
+    The candidates are the user's memories and some window exchanges. The speakers are None if there are no
+    candidates. Runs on the shard's thread, because it counts words, and because the shard knows which exchanges have
+    a memory.
     """
     user_id, beside = query.user_id, query.beside
     rows = [
@@ -35,11 +37,11 @@ def candidates_of(
 
 
 def no_memories_of(shard: Shard, user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[Memory]:
-    """The exchanges that became no memory, in their order. Runs on the shard's thread."""
+    """Return the exchanges that have no memory, in the same order. Runs on the shard's thread."""
     return [as_memory(row, user_id) for row in shard.without_memory(user_id, _rows_of(user_id, said, made))]
 
 
 def _rows_of(user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[SaidRow]:
-    """The rows of the exchanges in which a user or an assistant says something that is not blank."""
+    """Return the rows of the exchanges in which a user or an assistant has said something that is not blank."""
     rows = [made.row(user_id, session_id, exchange) for session_id, exchange in said if exchange.spoken]
     return [row for row in rows if row.text.strip()]

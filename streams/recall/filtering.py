@@ -4,8 +4,8 @@
     metadata.mood:eq:fine  tags:contains:work            session:ne:s1               id:contains:"4f1c09ab"
     source:eq:tool         source:nin:["token","assistant"]
 
-A memory may have several sources: `eq`, `in` and `contains` hold if one of them is named, or belongs to a named
-class; `ne` and `nin` hold if none does.
+A memory may have several sources. A filter names sources or classes of sources. `eq`, `in` and `contains` are true if
+the filter covers at least one of the memory's sources; `ne` and `nin` are true if it covers none.
 
     metadata.namespace:startswith:"a/b/"      metadata.value:matches:{"price":{"$lt":3}}
 
@@ -49,14 +49,14 @@ FIELDS: Final = (
 MOST_CONDITIONS: Final = 64
 MOST_VALUES: Final = 1_000
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
-#: Operators that need one matching source, and all operators on sources.
+#: `_ONE_OF`: operators that are true if at least one source matches. `_OF_SOURCES`: all operators for sources.
 _ONE_OF: Final = ("eq", "in", "contains")
 _OF_SOURCES: Final = (*_ONE_OF, "ne", "nin")
 _SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Wrap a comparison: False if the two have no order (a text and a number, a truth value, or null)."""
+    """Wrap a comparison, so that values without an order give False: a text and a number, a truth value, null."""
 
     def holds(found: Any, value: Any) -> bool:
         if found is None or isinstance(found, bool) or isinstance(found, str) != isinstance(value, str):
@@ -82,7 +82,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Span(NamedTuple):
-    """A day or one moment, from `start` to before `end` (epoch ms)."""
+    """A day or one moment: the time from `start` (included) to `end` (excluded), in epoch ms."""
 
     start: int
     end: int
@@ -125,7 +125,7 @@ class Filter:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse `field:operator:value`. Raises `ValueError`, which says what is allowed."""
+        """Parse `field:operator:value`. Raises `ValueError`; its message names the allowed values."""
         field, _, rest = text.partition(":")
         name, colon, raw = rest.partition(":")
         if not colon:
@@ -134,7 +134,7 @@ class Filter:
 
     @classmethod
     def of(cls, field: str, name: str, value: Any) -> Self:
-        """Build a filter from its checked parts. Raises `ValueError`, which says what is allowed."""
+        """Check the parts of a filter, and build it. Raises `ValueError`; its message names the allowed values."""
         field = _SPELLINGS.get(field, field)
         if name not in OPERATORS:
             raise ValueError(f"a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
@@ -158,7 +158,10 @@ class Filter:
 
     @classmethod
     def all_of(cls, given: Sequence[str] | Mapping[str, Any]) -> tuple[Self, ...]:
-        """Parse a list of texts or an object of fields. Raises `ValueError`, which says what is allowed."""
+        """Parse filters: a list of texts, or an object with conditions by field.
+
+        Raises `ValueError`; its message names the allowed values.
+        """
         if not isinstance(given, Mapping):
             _check_number(len(given))
             found = [cls.parse(text) for text in given]
@@ -182,7 +185,7 @@ class Filter:
             return False
         try:
             return OPERATORS[self.operator](found, self.value)
-        except TypeError:  # `contains` with a number for a text
+        except TypeError:  # `contains` looks for a number in a text
             return False
 
 
@@ -229,7 +232,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _spans(name: str, value: Any) -> Span | list[Span]:
-    """Return one span, or a list of spans for `in` and `nin`. Raises `ValueError`, which says what is allowed."""
+    """Return a span, or for `in` and `nin` a list of spans. Raises `ValueError`; its message names allowed values."""
     if name not in _IN_TIME:
         raise ValueError(f"a filter: created_at takes {', '.join(_IN_TIME)}")
     if name not in ("in", "nin"):
@@ -261,7 +264,7 @@ def _is_day(value: str) -> bool:
 
 
 def field_of(memory: Memory, field: str) -> Any:
-    """The value that a filter on this field tests; None if the memory does not have the field."""
+    """Return the value that a filter on this field tests; None if the memory does not have the field."""
     if field == "tags":
         return memory.meta.get("tags")
     if field.startswith("metadata."):

@@ -2,9 +2,9 @@
 
     {"kind": "book", "price": {"$lt": 30, "$gte": 10}, "author": {"name": "Ann"}, "tags": ["a", "b"]}
 
-Every key of the pattern must match: a plain value must be equal, an object is a pattern for the nested object, a list
-must have the same length and match item by item, and an object with keys of `COMPARISONS` compares. Ordered
-comparisons work on numbers and on texts that are numbers; no other value matches them.
+Every key of the pattern must match. A plain value must be equal. An object is a pattern for the nested object. A list
+must have the same length and match item by item. An object whose keys are in `COMPARISONS` is a comparison. Ordered
+comparisons ($gt, $lt, …) work on numbers and on texts that are numbers; no other value matches them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def matches_object(found: Mapping[str, Any], pattern: Mapping[str, Any]) -> bool
 
 
 def check_pattern(pattern: Any) -> None:
-    """Raises `ValueError`, which says what is allowed, for an invalid pattern."""
+    """Check a pattern. Raises `ValueError` if it is invalid; its message names the allowed values."""
     if not isinstance(pattern, Mapping):
         raise ValueError("a filter: matches takes a JSON object")  # noqa: TRY004 - as for all filter errors
     for wanted in pattern.values():

@@ -1,4 +1,4 @@
-"""One text of memories, notes and exchanges, which an assistant puts into its prompt."""
+"""Renders memories, notes and exchanges as one text for an assistant's prompt."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DATA_FOLLOWS: Final = (
 
 
 def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequence[Note]) -> str:
-    """Memories, notes and the newest exchanges as one text that an assistant puts into its prompt.
+    """Return memories, notes and the newest exchanges as one text that an assistant puts into its prompt.
 
-    A note that became a memory appears once. Memories and notes may quote anyone: they stand between two marker lines
-    that they cannot contain, and the text declares them to be data.
+    A note that became a memory appears once. Memories and notes may quote any person, even instructions. Therefore
+    they stand between two marker lines, which they cannot contain, and the text says that they are data.
     """
     parts, quoted = [], []
     noted = {note.id for note in notes}

@@ -1,4 +1,4 @@
-"""A user's question, as it is asked and as it is ranked, and its hits."""
+"""A user's question (`Query`), the same question prepared for ranking (`PreparedQuery`), and its `Hits`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tables.vectors.index import Vectors
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A user's question, the number of hits wanted, and which of the user's memories to search.
+    """A user's question, the maximum number of hits (`top_k`), and conditions on the memories to search.
 
-    Memories that another one replaces are left out unless `replaced` is set. With `touch`, a relevant hit counts as
-    an access; evaluations and prefetches leave it off. With `short_term`, exchanges of the user's windows that are
-    not memories are searched too, except those that `beside` shows already.
+    Memories that another memory replaces are searched only if `replaced` is set. With `touch`, a relevant hit counts
+    as an access; evaluations and prefetches do not set it. With `short_term`, window exchanges that have no memory
+    are searched too, except the exchanges that the prompt already shows (`beside`).
     """
 
     user_id: str
@@ -40,9 +40,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query ready to be ranked: its `parts`, their `vectors` float32[parts, d], and `now` (epoch ms).
+    """A query that is ready to be ranked.
 
-    `said` are the exchanges of windows, oldest first; `said_vectors` are their vectors, float32[n, d].
+    `parts` are the query and its single questions, `vectors` are their vectors, float32[parts, d]. `scale` is the
+    scale of the model's cosines, `now` the time of the search (epoch ms). `said` are the window exchanges to rank,
+    oldest first, `said_vectors` are their vectors, float32[n, d].
     """
 
     query: Query
@@ -58,8 +60,9 @@ class PreparedQuery:
 class Hits(list[SearchHit]):
     """The hits of a search, best first.
 
-    `elsewhere` counts, by state, memories that are more relevant than every hit but in a state that the query
-    excludes; at most `top_k` of them. `behind` lists what had not recovered yet, if the hits may be incomplete.
+    `elsewhere` counts, by state, the memories that are more relevant than every hit, but whose state the query
+    excludes. At most `top_k` such memories are counted. If the hits may be incomplete, `behind` lists the parts of
+    the partition that are still recovering.
     """
 
     def __init__(self, hits: Iterable[SearchHit] = (), elsewhere: Mapping[State, int] = MappingProxyType({})) -> None:

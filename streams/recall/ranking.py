@@ -1,6 +1,6 @@
 """Relevance of a user's memories to a query: BM25 and cosine, fused into one number.
 
-All functions are pure and deterministic; embedding and storage are elsewhere:
+All functions are pure and deterministic. They are used like this:
 
     parts = questions(query)
     dense = embed([probe(part, speakers) for part in parts]) @ vectors.T  # [parts, n]
@@ -8,8 +8,8 @@ All functions are pure and deterministic; embedding and storage are elsewhere:
     relevance = carry(fuse(dense, lexical).max(axis=0), previous)
     hits = top(relevance, allowed, k=10)
 
-One row is one memory, in the order in which they were added; ``dense``, ``lexical``, ``previous`` and
-``allowed`` have the same rows.
+Each row stands for one memory, in the order in which the memories were added. ``dense``, ``lexical``, ``previous``
+and ``allowed`` have the same rows.
 """
 
 from __future__ import annotations
@@ -37,22 +37,26 @@ MAX_PARTS: Final = 6
 
 K1: Final = 1.0
 B: Final = 0.5
-"""`K1` and `B` are chosen where the results on LoCoMo and MemDaily are both flat."""
+"""`K1` and `B` are parameters of BM25. Small changes of them hardly change the results on LoCoMo and MemDaily."""
 
 PRIOR_MEMORIES: Final = 10
-"""Imaginary memories without any of the terms: they keep term rarities plausible for a user with three memories."""
+"""The number of imaginary memories, without any of the terms, that are added when the rarity of a term is computed.
+
+Without them, the rarity would not be plausible for a user who has only a few memories.
+"""
 
 _BUCKET_BITS: Final = 16
 
 
 def bm25(terms: Terms, query: str) -> Scores:
-    """BM25 of every text as a share of the highest possible score: float32[n] in 0..1.
+    """Return the BM25 of every text, divided by the highest possible score of the query: float32[n] in 0..1.
 
-    The divisor depends on the query alone, so the order is plain BM25's (Robertson & Zaragoza, 2009, with
-    Lucene's never-negative idf). As a share it means the same for a query of three words and of thirty. Terms
-    that the user never wrote count in the divisor: they are evidence against an answer.
+    The divisor depends on the query alone, so the order of the texts is that of plain BM25 (Robertson & Zaragoza,
+    2009, with Lucene's never-negative idf). Because of the division, a score means the same for a query of three
+    words and for a query of thirty. Terms that the user never wrote are part of the divisor: they are evidence
+    against an answer.
 
-    It makes one pass over all terms of the texts: a table of 65,536 buckets finds the few that can match the query.
+    All terms of the texts are read once. A table of 65,536 buckets finds the few terms that can match the query.
     """
     n = len(terms)
     scores = np.zeros(n, np.float32)
@@ -78,7 +82,10 @@ def bm25(terms: Terms, query: str) -> Scores:
 
 
 def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places of words that have one of the hashes, and which hash; by hash, then by place."""
+    """Return the indexes of the words that have one of the hashes, and for each of them the index of that hash.
+
+    Both are sorted by the hash, and then by the word.
+    """
     order = np.argsort(hashes)
     ordered = hashes[order]
     shift = np.uint64(64 - _BUCKET_BITS)
@@ -96,7 +103,8 @@ def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.in
 class LexicalIndex:
     """:func:`bm25` over texts that are added to this index, at the end.
 
-    Statistics (rarity, mean length) are taken at query time, so adding in pieces equals building at once.
+    The statistics (rarity, mean length) are computed for each query. So it makes no difference whether texts are
+    added at once or one after the other.
     """
 
     def __init__(self) -> None:
@@ -104,7 +112,7 @@ class LexicalIndex:
 
     @classmethod
     def build(cls, texts: Iterable[str]) -> Self:
-        """An index of these texts; row ``i`` is the ``i``-th."""
+        """Return an index of these texts. Row ``i`` is the ``i``-th text."""
         index = cls()
         index.add(texts)
         return index
@@ -117,15 +125,16 @@ class LexicalIndex:
         self._terms = self._terms.with_more(Terms.of(texts))
 
     def scores(self, query: str) -> Scores:
-        """:func:`bm25` of every row."""
+        """Return :func:`bm25` of every row."""
         return bm25(self._terms, query)
 
 
 def questions(query: str) -> list[str]:
-    """The query itself, then each of its questions unless one question is the whole query: 1 to MAX_PARTS.
+    """Return the whole query, and then each question in it: 1 to `MAX_PARTS` texts.
 
-    People ask two things at once, or chat before they ask. Each question is ranked separately, and a memory
-    keeps its best relevance. The whole query stays, because chat can be the context.
+    If the whole query is one question, only the query is returned. People ask two things at once, or chat before they
+    ask. So each text is ranked separately, and a memory gets the best of its relevances. The whole query is one of
+    the texts, because the chat before a question can be its context.
 
     >>> questions("Nice day! Where do I live? And who is Tom?")
     ['Nice day! Where do I live? And who is Tom?', 'Where do I live?', 'And who is Tom?']
@@ -137,12 +146,12 @@ def questions(query: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Split after a mark that a word follows, and after a full stop that a space follows.
+    """Split a text into sentences: after a punctuation mark if a word follows, after a full stop if a space follows.
 
     >>> sentences("Well... he said 3.5! What?!")
     ['Well...', 'he said 3.5!', 'What?!']
     """
-    pieces = _PIECE.findall(text)  # the last one is empty
+    pieces = _PIECE.findall(text)  # the last piece is always empty
     if len(pieces) <= 2:
         return [text.strip()]
     begins = [False] * len(pieces)
@@ -169,10 +178,10 @@ def is_question(text: str) -> bool:
 
 
 def probe(query: str, speakers: Collection[str]) -> str:
-    """Return the query for embedding: without the speakers' names.
+    """Return the query without the speakers' names, to be embedded.
 
-    A speaker's name occurs in every memory of that conversation, so it does not tell them apart, and yet it
-    pulls the embedding towards itself. BM25 takes the query with the names: there their rarity gives the weight.
+    A speaker's name occurs in every memory of a conversation, so it does not distinguish these memories. But it has a
+    strong influence on the vector. BM25 uses the query with the names, because it weights each word by its rarity.
 
     >>> probe("When did Ann's brother call?", {"Ann"})
     'When did brother call?'
@@ -195,17 +204,18 @@ SOFTNESS: Final = 1.5
 
 
 def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE) -> Scores:
-    """Return the relevance, 0..1, of each memory from its cosine and its BM25, both of shape ``[..., n]``.
+    """Return the relevance (0..1) of each memory from its cosine and its BM25, both of shape ``[..., n]``.
 
-    Each is divided by its spread over the user's memories for this query, so the score that tells the
-    memories apart decides: the order is that of fused z-scores. A z-score is centred on the user's own
-    mean, which makes the best of bad candidates look good. Here the centre is fixed at the usual score
-    of unrelated memories, which shifts all memories of a query alike. So one number sorts the list and
-    can be compared between queries, users and sizes of store: an unrelated memory has about 0.05,
-    answers begin at 0.5 (three deviations), and a typical answer has more than 0.8. It is not a
-    probability: asked of the wrong user, among 300 chats on similar topics, the best memory has 0.7.
+    Both scores are divided by their spread over the user's memories for this query. So the score that distinguishes
+    the memories better has more influence, and the order is that of fused z-scores. But a z-score is centred on the
+    mean of the user's own memories, so the best of many bad candidates would look good. Here the centre is fixed: it
+    is the usual score of unrelated memories. This shifts all memories of a query alike.
 
-    The bend ``u / sqrt(1 + u²)`` keeps float32 from rounding strong hits to the same 1.
+    So the relevance sorts the hits, and it can also be compared between queries, users and sizes of store. An
+    unrelated memory has about 0.05, answers begin at 0.5 (three deviations), and a typical answer has more than 0.8.
+    It is not a probability: if another user's question is asked, the best of 300 chats on similar topics has 0.7.
+
+    The curve ``u / sqrt(1 + u²)`` is used because float32 then does not round all strong hits to 1.
     """
     if dense.shape != lexical.shape:
         raise ValueError(f"dense is {dense.shape}, lexical {lexical.shape}: not the same memories")
@@ -218,17 +228,18 @@ CARRIED: Final = 0.2
 
 
 def carry(relevance: Scores, previous: NDArray[np.int64]) -> Scores:
-    """Add to each relevance a share of that of the preceding memory in the same session.
+    """Increase each memory's relevance by a share of the relevance of the memory before it in the same session.
 
     An answer often follows a memory that resembles the query: "How was the trip?" … "Cold, but fun".
-    ``previous`` holds rows, -1 for the first memory of a session. Stays within 0..1, never lowers.
+    ``previous`` has the row of the memory before; -1 for the first memory of a session. The result stays within 0..1,
+    and is never lower than before.
     """
     before = np.where(previous >= 0, relevance[previous], np.float32(0))
     return relevance + np.float32(CARRIED) * before * (1 - relevance)
 
 
 def top(relevance: Scores, allowed: NDArray[np.bool_] | None, k: int) -> NDArray[np.int64]:
-    """The rows of the ``k`` most relevant allowed memories, best first; among equals, the newest first."""
+    """Return the rows of the ``k`` most relevant allowed memories, best first; among equals, the newest first."""
     rows = np.arange(len(relevance)) if allowed is None else np.flatnonzero(allowed)
     newest_first = rows[::-1]
     order = np.argsort(-relevance[newest_first], kind="stable")[: max(k, 0)]

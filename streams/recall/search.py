@@ -1,6 +1,7 @@
 """Search: reads the user's memories, ranks and filters them, and counts the hits as accesses.
 
-The exchanges of the user's short-term windows are ranked among them, each as the memory that it may become.
+The exchanges of the user's short-term windows are ranked together with the memories. Each is treated as the memory
+that it may become.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ class Recall:
         self._accesses = Accesses()
 
     async def search(self, query: Query) -> Hits:
-        """Return the user's memories that answer, best first. Only relevant hits count as accesses.
+        """Return the memories that answer the query, best first. Only relevant hits count as accesses.
 
-        Every question has ten best memories, even if none of them answers it. If all of those counted, no memory's
-        score would decay.
+        Every question has ten best memories, even if none of them answers it. If all of them counted as accessed, no
+        memory's score would decay.
 
         Raises `ShardNotHere` if this worker does not own the user's partition.
         """
@@ -80,7 +81,7 @@ class Recall:
         return hits
 
     def _count(self, query: Query, hits: Sequence[SearchHit]) -> None:
-        """Note which memories were accessed, and count the hits that are window exchanges."""
+        """Note the relevant hits as accesses, and count the hits that are window exchanges."""
         least, used, short_term = self._lifecycle.access_min_relevance, [], 0
         for hit in hits:
             if hit.state == SHORT_TERM:
@@ -93,7 +94,7 @@ class Recall:
             self.accessed(query.user_id, used)
 
     async def _among_said(self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel) -> Hits:
-        """Search a user who has exchanges in windows; embed those that may answer."""
+        """Search a user's memories and window exchanges. Embed only the exchanges that may answer the query."""
         speakers, rows = await shard.call(candidates_of, query, said, self._said_rows)
         if speakers is None and not rows:
             return Hits()
@@ -104,7 +105,7 @@ class Recall:
         return await shard.call(answers, asked)
 
     async def said_by(self, user_id: str) -> list[Memory]:
-        """The window exchanges that are not memories, newest first, each as the memory that it may become.
+        """Return the window exchanges that have no memory, newest first, each as the memory that it may become.
 
         Raises `ShardNotHere` if this worker does not own the user's partition.
         """
@@ -113,7 +114,7 @@ class Recall:
         return await self._shards.call(partition, no_memories_of, user_id, said, self._said_rows) if said else []
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
-        """Return the user's archived memories that answer, best first, in every state. Counts no access."""
+        """Return the archived memories, of all states, that answer the text, best first. They count as no access."""
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
@@ -135,7 +136,9 @@ class Recall:
         self._accesses.note(user_id, ids, self._clock.now())
 
     async def tell_accesses(self) -> None:
-        """Send the accesses since the last call, grouped by user, so that a shard applies them in one transaction.
+        """Send the accesses since the last call as events, one or a few for each user.
+
+        They are sent together, so that a shard applies them in one transaction.
 
         Events that the broker does not accept now stay in the outbox and are sent with the next ones.
         """

@@ -1,7 +1,7 @@
-"""The exchanges of a user's windows that a search ranks beside the memories.
+"""The window exchanges of a user that a search ranks together with the memories.
 
-The search itself reads and embeds them, so they cost intake nothing. A search ranks at most the newest `MOST`
-exchanges by their words, and embeds the newest `NEWEST` of these and the best `BY_WORDS` of the others.
+They are read and embedded by the search, so they cost nothing when messages arrive. A search reads at most the newest
+`MOST` exchanges. Of these, it embeds the newest `NEWEST`, and the `BY_WORDS` others whose words match best.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ class ShownWindow(NamedTuple):
 
 
 class SaidLately:
-    """Reads the windows of this worker's users, without expired exchanges."""
+    """Reads the exchanges in the windows of this worker's users, without expired ones."""
 
     def __init__(self, windows: ShortTermStore, clock: Clock, ttl_seconds: int) -> None:
         self._windows, self._clock, self._ttl_ms = windows, clock, ttl_seconds * 1000
 
     def by(self, partition: int, user_id: str) -> list[tuple[str, Exchange]]:
-        """The user's newest exchanges that have not expired, newest first: (session, exchange)."""
+        """Return the user's exchanges that have not expired, newest first: (session id, exchange). At most `MOST`."""
         since = self._clock.now() - self._ttl_ms
         return self._windows.newest_of(partition, user_id, since, MOST)
 
 
 def repeats(exchange: Exchange, question: str) -> bool:
-    """True if the exchange is the question itself, not yet answered.
+    """True if the exchange is the question itself, without an answer yet.
 
-    A chat service may write a message to the log before it searches with it.
+    A chat service may send the user's message to the log before it searches with the same message.
     """
     said = [message.content for message in exchange.messages if message.role is Role.USER]
     answered = any(message.role is Role.ASSISTANT for message in exchange.messages)
@@ -65,7 +65,10 @@ def repeats(exchange: Exchange, question: str) -> bool:
 
 
 def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidRow]:
-    """The newest exchanges, and the older ones that best match the words of the question's parts; oldest first."""
+    """Return the exchanges to embed, oldest first.
+
+    These are the newest ones, and the older ones that best match the words of the question's parts.
+    """
     ordered = sorted(rows, key=lambda row: (row.exchange.started_at, row.exchange.seq))
     older, newest = ordered[:-NEWEST], ordered[-NEWEST:]
     if len(older) > BY_WORDS:
@@ -76,7 +79,7 @@ def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidR
 
 
 def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condition]) -> list[SaidRow]:
-    """Return the rows that match all filters, tested as memories."""
+    """Return the rows that match all filters. Filters are applied to the memory that a row may become."""
     if not filters:
         return list(rows)
     by_id = {row.id: row for row in rows}
@@ -84,7 +87,7 @@ def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condi
 
 
 def as_memory(row: SaidRow, user_id: str) -> Memory:
-    """The exchange as the memory that it may become, without the facts that its promotion would add."""
+    """Return an exchange as the memory that it may become, without the metadata that only a promotion adds."""
     exchange, meta = row.exchange, row.exchange.metadata()
     if speakers := exchange.speakers():
         meta["speakers"] = speakers

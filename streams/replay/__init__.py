@@ -1,1 +1,1 @@
-"""Replay of the topics, beside the workers: decide on the windows again, and rebuild shards from the log."""
+"""Replays of the topics while the workers run: decide on the exchanges again, and rebuild shards from the log."""

@@ -1,4 +1,8 @@
-"""The dependencies of a replay's pipelines: event time, no waiting for a backlog, and records that are kept here."""
+"""The dependencies of a replay's intake and long-term agent.
+
+They differ from a worker's: the clock follows the records' times, nothing waits for a backlog, and records that the
+agents post are kept here instead of sent.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from streams.telemetry.metrics import Metrics
 from streams.telemetry.spans import NoSpans
 from streams.worker.wiring.context import Context
 
-#: Sends a promotion to the broker; the future is done when the broker has acknowledged it.
+#: Sends a promotion (value, key) to the broker. The returned future is done when the broker has acknowledged it.
 Send = Callable[[bytes, bytes | None], Awaitable[asyncio.Future[Any]]]
 
 
@@ -32,7 +36,7 @@ def replay_context(
     metrics: Metrics,
     on_failure: Callable[[BaseException, str], None],
 ) -> Context:
-    """Build the context of one partition; posted records go to `kept`."""
+    """Build the context for the replay of one partition. Records that its agents post go to `kept`."""
     outbox = Outbox()
     outbox.connect(kept)
     return Context(
@@ -48,7 +52,7 @@ def replay_context(
 
 
 class _Batch:
-    """The batch that `Outbox` packs rows into."""
+    """Replaces a producer's batch: `Outbox` appends rows to it."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[bytes, bytes | None]] = []
@@ -58,11 +62,14 @@ class _Batch:
         return True
 
     def close(self) -> None:
-        """Do nothing: no broker gets the batch."""
+        """Do nothing, because the batch is not sent to a broker."""
 
 
 class Kept:
-    """Replaces the agents' producer: it keeps window rows and promotions until they are `taken`."""
+    """Replaces the agents' producer: it keeps the window rows and the missing promotions until `taken` returns them.
+
+    With `send`, missing promotions are sent to the broker instead. While `silent` is true, promotions are ignored.
+    """
 
     def __init__(self, long_term: str, progress: ReplayProgress, send: Send | None) -> None:
         self._long_term, self._progress, self._send = long_term, progress, send
@@ -90,7 +97,7 @@ class Kept:
         if topic == self._long_term and not self.silent:
             assert value is not None
             promotion = Promotion.model_validate(orjson.loads(value))
-            if sources := sources_beside(headers):  # found promotions have no headers
+            if sources := sources_beside(headers):  # kept promotions have no headers
                 promotion = promotion.model_copy(update={"sources": sources})
                 value = promotion.model_dump_json().encode()
             if self._is_missing(promotion):
@@ -107,7 +114,10 @@ class Kept:
         return _taken()
 
     def _is_missing(self, promotion: Promotion) -> bool:
-        """True if it is not in the log, not forgotten, and not made only of messages from before the start."""
+        """Return True if the promotion has a replayed message, is not in the log, and was not forgotten.
+
+        Promotions that have a replayed message are counted by the result.
+        """
         user, session = promotion.user_id, promotion.session_id
         if all(self._progress.earlier(message_name(user, session, one)) for one in promotion.message_ids):
             return False
@@ -122,7 +132,7 @@ class Kept:
 
 
 class _Taken(NamedTuple):
-    """A broker's acknowledgement, without a real offset."""
+    """Replaces a broker's acknowledgement of a record. It has no real offset."""
 
     offset: int = -1
 

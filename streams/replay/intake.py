@@ -1,4 +1,4 @@
-"""Replay of one partition's conversations: a worker's own intake, without Faust, at the speed of reading."""
+"""Replay of one partition's conversations: the intake of a worker, but without Faust, as fast as possible."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from streams.telemetry.metrics import Metrics, labelled
 from streams.worker.wiring.chats import RatingChat
 from streams.worker.wiring.intake import Intake
 
-#: The time between two saves; after a kill, records since the last one are read again.
+#: The minimum number of seconds between two saves. After a kill, the records since the last save are read again.
 SAVE_SECONDS = 2.0
-#: How long a model that does not answer is asked about an exchange: an operator waits for the replay to end.
+#: Seconds for which a model that does not answer is asked again about an exchange. A worker asks for a day, but an
+#: operator waits for the end of a replay.
 PATIENCE_SECONDS = 600.0
-#: How often a model's answers are checked at the end.
+#: Seconds between two checks, at the end of a replay, whether the model has answered.
 TICK_SECONDS = 0.1
 
 
 class ReplayedIntake:
-    """Windows of one partition, advanced by `take`, and the promotions that are not in the log.
+    """The windows of one partition, to which `take` adds records, and the promotions that are missing in the log.
 
-    These promotions are kept with the progress, or sent if there is a `send`. Dead letters and misrouted records are
-    neither: the worker that reads the same records sends them.
+    These promotions are sent to the log with `send`. If `send` is None, they are stored in `progress`. Dead letters
+    and misrouted records are ignored, because the worker that reads the same records sends them.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class ReplayedIntake:
         self._metrics, self._outbox = context.metrics, context.outbox
         self._not_allowed: list[KafkaError] = []
         self._outbox.on_not_allowed = self._not_allowed.append
-        # Ended sessions are dropped by the records' times; a worker drops them by its clock.
+        # A worker drops ended sessions by the machine's clock, a replay by the time of the newest record.
         idle = IdleTracker(lambda: self._newest_record)
         self._intake = Intake(context, shards, rater, None, idle=idle, patience=PATIENCE_SECONDS)
         self._agent, windows = self._intake.short_term, self._intake.windows
@@ -87,7 +88,10 @@ class ReplayedIntake:
         return offset
 
     async def take(self, records: Sequence[Any], position: int) -> None:
-        """Take records, in log order. `position` is the offset after them, and after records that were left out."""
+        """Process records, in log order, and save from time to time.
+
+        `position` is the offset after the last record that was read, even if that record was left out.
+        """
         earlier = [record for record in records if record.offset < self._span.start]
         if earlier:
             await self._handle(earlier)
@@ -99,7 +103,7 @@ class ReplayedIntake:
             await self._save(position)
 
     async def end(self) -> None:
-        """Wait for the model's outstanding answers, and save. Exchanges without a decision stay undecided."""
+        """Wait for the model's outstanding answers, and save. Exchanges that are not decided yet stay undecided."""
         if self._intake.ratings is not None:
             while any(True for _ in self._intake.windows.asked()):
                 self._intake.ratings.tick()
@@ -113,7 +117,7 @@ class ReplayedIntake:
             await self._unless_failed(asked)
 
     async def _arrive(self) -> None:
-        """Note that the start is reached: all messages in the windows came before it."""
+        """Begin the replayed range: record the messages in the windows, which came before it, and keep promotions."""
         windows = self._intake.windows
         names = [
             message_name(session.user_id, session.session_id, message_id)
@@ -157,7 +161,7 @@ class ReplayedIntake:
             self._failed.set_exception(SiltstoneError(f"{where} failed: {exc}"))
 
     async def _unless_failed(self, asked: Awaitable[Any]) -> None:
-        """Wait for it. Raises the error of a failed rating, which would never answer."""
+        """Wait for `asked`. If a rating fails meanwhile, raise its error: `asked` would then never be done."""
         waiting = asyncio.ensure_future(asked)
         try:
             await asyncio.wait((waiting, self._failed), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Interrupted replays in a data directory: they hold users' texts, and are removed when a user is forgotten."""
+"""Interrupted replays in a data directory. They have users' texts, so they are removed when a user is forgotten."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ log = logging.getLogger(__name__)
 
 
 def drop_interrupted(data_dir: Path, until: int) -> list[Path]:
-    """Remove replays that began by `until` (epoch ms) and are not running; returns their folders.
+    """Remove the replays that began at `until` (epoch ms) or earlier and are not running. Return their folders.
 
-    The same command restarts them. Folders that the operator named are not searched.
+    The operator can start such a replay again with the same command. Folders that the operator chose for a replay are
+    not searched.
     """
     return [folder for folder in _folders(data_dir) if _begun(folder) <= until and _dropped(folder)]
 
 
 def _folders(data_dir: Path) -> list[Path]:
-    """Return the folders of plain replays, and of checks that were killed."""
+    """Return the folders of replays without `--into`, and of replays with `--check` that were killed."""
     return [path for pattern in ("replay/*", "replay-*") for path in data_dir.glob(pattern) if path.is_dir()]
 
 
 def _begun(folder: Path) -> float:
-    """Return when it began (epoch ms); infinity, so that it stays, if it is just beginning and holds no texts yet."""
+    """Return the time at which the replay began (epoch ms).
+
+    Return infinity, so that the folder is not removed, if the replay is just beginning: then it has no texts yet.
+    """
     try:
         return (folder / "plan.json").stat().st_mtime * 1000 if any(folder.glob("*.sqlite")) else float("inf")
     except OSError:

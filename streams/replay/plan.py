@@ -1,4 +1,7 @@
-"""The plan of a replay: the offsets that it reads, stored at its start, so that a resumed one reads the same."""
+"""The plan of a replay: the offsets that it reads.
+
+The plan is stored at the start of the replay, so that the replay reads the same records if it is resumed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ EARLIEST, NOW = "earliest", "now"
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """The options of a replay. Times are epoch milliseconds of the Kafka records, or `earliest` and `now`."""
+    """The options of a replay. `begin` and `end` are times of Kafka records in epoch ms, or `earliest` and `now`."""
 
     begin: int | str
     end: int | str
@@ -42,10 +45,10 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Offsets of one partition: from `start` up to, not including, `end`.
+    """The offsets of one partition that are replayed: from `start` to `end`, without `end`.
 
-    Records between `before` and `start` are read only for the windows, so that exchanges that are open at the start
-    are cut where the workers cut them.
+    The records from `before` to `start` only fill the windows. Otherwise an exchange that is open at `start` would be
+    cut at another message than in the workers.
     """
 
     before: int
@@ -69,10 +72,11 @@ class Plan:
 
 
 async def planned(asked: ReplayOptions, folder: Path, kafka: KafkaSettings, lead_ms: int) -> Plan:
-    """Return the plan stored in the folder, or a new one. `lead_ms`: how far before the start windows are read.
+    """Return the plan that is stored in the folder. If there is none, make and store a new plan.
 
-    Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`; `SiltstoneError` if the folder belongs to another
-    replay, or there is nothing to read.
+    Windows are filled with the records of `lead_ms` milliseconds before the start. Raises `BrokerUnavailable`,
+    `DataDirError` and `SettingsError`. Raises `SiltstoneError` if the folder belongs to another replay, or if the
+    topics have no records to replay.
     """
     path = folder / "plan.json"
     if path.exists():
@@ -122,7 +126,8 @@ async def _looked_up(asked: ReplayOptions, kafka: KafkaSettings, lead_ms: int) -
             )
             return {p: OffsetRange(min(before[p], start[p]), start[p], max(start[p], end[p])) for p in tps}
 
-        # Conversations first: what was promoted from them by then is in the log, whose end is looked up afterwards.
+        # Look up the log's end after the end of the conversations. Then the log up to its end has all promotions that
+        # the workers had made when the end of the conversations was looked up.
         conversations = await spans(topics.conversations) if asked.conversations else {}
         return Plan(asked, conversations, await spans(topics.long_term))
     except (aiokafka.errors.KafkaError, TimeoutError) as exc:
@@ -133,7 +138,10 @@ async def _looked_up(asked: ReplayOptions, kafka: KafkaSettings, lead_ms: int) -
 
 
 async def _first(kafka: KafkaSettings, tp: Any, start: int, end: int, at: int) -> int:
-    """Return the first offset from `start` of a record of that time (epoch ms) or later: Tansu's answer is early."""
+    """Return the offset of the first record from `start` whose time is `at` (epoch ms) or later; `end` if none is.
+
+    The records are read, because the embedded broker Tansu may answer with an offset that is too early.
+    """
     if start < end:
         async with aclosing(records_between(kafka, tp.topic, tp.partition, start, end)) as batches:
             async for records in batches:

@@ -12,7 +12,7 @@ import orjson
 
 from schemas.errors import DataDirError, SiltstoneError
 
-#: `graves` holds tombstones; the name is kept so that a replay begun by an earlier version can continue.
+#: The table `graves` has tombstones. Its name is kept, so that a replay that an earlier version began can continue.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS noted (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS rows (name TEXT, key BLOB, value BLOB NOT NULL, PRIMARY KEY (name, key)) WITHOUT ROWID;
@@ -25,12 +25,12 @@ CREATE TABLE IF NOT EXISTS found (
 CREATE INDEX IF NOT EXISTS found_at ON found (at, place);
 """
 
-#: Promotions that are read at a time.
+#: The maximum number of promotions that one statement reads.
 PAGE = 1_000
 
 
 class KeptPromotion(NamedTuple):
-    """A promotion that is not in the log; `at` is its time (epoch ms)."""
+    """A promotion that is not in the log. `at` is its time in epoch ms."""
 
     event_id: uuid.UUID
     at: int
@@ -39,7 +39,7 @@ class KeptPromotion(NamedTuple):
 
 
 class WindowRow(NamedTuple):
-    """A row of a window's table; a value of None deletes it."""
+    """A change of a row in the window table `name`. A value of None deletes the row."""
 
     name: str
     key: bytes
@@ -47,9 +47,10 @@ class WindowRow(NamedTuple):
 
 
 class ReplayProgress:
-    """The progress of one partition, in a file that is opened exclusively.
+    """The progress of one partition, in an SQLite file that only one process can open at a time.
 
-    `noted` holds numbers by name, such as the counts, and `offset`, the next offset of `conversations`.
+    `noted` has numbers by name: the counts, 1 for each completed step, and in `offset` the offset of `conversations`
+    at which reading continues.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,7 +91,7 @@ class ReplayProgress:
             self._db.executemany("INSERT OR REPLACE INTO noted VALUES (?, ?)", numbers.items())
 
     def rows(self, name: str) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values of a window's table."""
+        """Yield the keys and values of the window table `name`."""
         yield from self._db.execute("SELECT key, value FROM rows WHERE name = ?", (name,))
 
     def log(
@@ -99,7 +100,11 @@ class ReplayProgress:
         tombstones: Sequence[tuple[str, uuid.UUID | None, int]],
         numbers: Mapping[str, int],
     ) -> None:
-        """Add events of the log, and tombstones (user, memory or None for all, until: epoch ms)."""
+        """Record that these promotions are in the log, and add tombstones and numbers.
+
+        A tombstone has a user, a memory's id or None for all memories, and the time up to which they are forgotten
+        (epoch ms).
+        """
         self.noted.update(numbers)
         with _transaction(self._db):
             self._db.executemany("INSERT OR IGNORE INTO logged VALUES (?)", ((one.bytes,) for one in event_ids))
@@ -114,14 +119,17 @@ class ReplayProgress:
         return bool(self._db.execute("SELECT 1 FROM logged WHERE event_id = ?", (event_id.bytes,)).fetchall())
 
     def forgotten(self, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
-        """True if this memory was forgotten, or all of the user's memories up to its time (epoch ms)."""
+        """True if this memory was forgotten by its id, or with all memories of the user up to a certain time.
+
+        `created_at` is the memory's time in epoch ms.
+        """
         return any(
             tombstone == memory_id or (tombstone is None and created_at <= until)
             for tombstone, until in self._tombstones.get(user_id, ())
         )
 
     def said_earlier(self, names: Iterable[str]) -> None:
-        """Note that these messages came before the replayed range."""
+        """Record that these messages, by their `message_name`, came before the replayed range."""
         with _transaction(self._db):
             self._db.executemany("INSERT OR IGNORE INTO earlier VALUES (?)", ((name,) for name in names))
 
@@ -129,9 +137,9 @@ class ReplayProgress:
         return bool(self._db.execute("SELECT 1 FROM earlier WHERE name = ?", (name,)).fetchall())
 
     def found(self) -> Iterator[KeptPromotion]:
-        """Yield the found promotions by time; those of equal times in the order in which they were found.
+        """Yield the found promotions, sorted by time, then by the order in which they were found.
 
-        Read them page by page: an unfinished statement keeps the file locked after it is closed.
+        They are read page by page, because an unfinished SQL statement would keep the file locked after `close`.
         """
         last = (-1, -1)
         while page := self._db.execute(
@@ -146,7 +154,7 @@ class ReplayProgress:
         self._tombstones.setdefault(user_id, []).append((memory_id, until))
 
 
-class _transaction:  # noqa: N801  (reads as the statement that it is)
+class _transaction:  # noqa: N801  (lower case, because it is used like a statement)
     """BEGIN … COMMIT, or ROLLBACK when the block raises."""
 
     def __init__(self, db: sqlite3.Connection) -> None:

@@ -1,17 +1,18 @@
-"""A replay: read the log's promotions, decide on the conversations by today's rules, build shards of both.
+"""A replay: decide on the conversations again by today's rules, and build shards from the log and the new promotions.
 
-    1. the log      read `long-term`: which promotions it holds, and what was forgotten
-    2. the windows  run `conversations` through a worker's intake again; promotions in neither are *found*
-    3. the shards   apply the log in its order, and each found promotion before the first event of the log that is no
-                    older; those of equal times in the order in which they were found; the rest at the end
+    1. the log      read `long-term`, and note its promotions and the memories that were forgotten
+    2. the windows  run `conversations` through a worker's intake again; a promotion that is not in the log, and was
+                    not forgotten, is *found*
+    3. the shards   apply the log in its order; apply each found promotion, sorted by time, before the first event of
+                    the log that has the same time or a later one; apply the rest at the end
 
-A backfill has no third step: found promotions are sent to `long-term`, and the workers apply them.
+A backfill (`rebuild=False`) has no third step: found promotions are sent to `long-term`, and the workers apply them.
 
-Each partition takes these steps. A partition's shard is built as soon as its windows are done, while those of others
-are still running: embedding takes longer than all the rest, so it begins as early as possible.
+Embedding takes longer than everything else. So a partition's shard is built as soon as its own windows are done,
+while the windows of other partitions are still running.
 
-Intake, shards and the long-term agent are built as in a worker (`streams/worker/wiring/`), but read records up to the
-plan's ends, without Faust.
+Intake, shards and the long-term agent are built as in a worker (`streams/worker/wiring/`), but without Faust. They
+read the records up to the end offsets of the plan.
 """
 
 from __future__ import annotations
@@ -65,26 +66,28 @@ from tables.offline.carry_over import Rated, carry_over
 
 Batches = AsyncGenerator[Sequence[Any], None]
 
-#: Partitions that are read at a time: while one waits for the broker or for vectors, another continues.
+#: The maximum number of partitions that run at the same time. While one waits for the broker or for vectors, another
+#: continues.
 SIDE_BY_SIDE = 4
-#: Records that the windows take before other partitions have a turn: a fetch holds half a second's work.
+#: The maximum number of records that a partition processes before other partitions get a turn. All records of a fetch
+#: would take half a second.
 RECORDS_AT_A_TIME = 1_000
 #: The names of completed steps in a partition's progress.
 LOOKED_THROUGH, HEARD, WRITTEN = "looked_through", "heard", "written"
 
 
 class RecordProgress(Protocol):
-    """Shows how many records are done, of how many."""
+    """Shows the number of finished records, and the number of all records."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
-#: A step of one partition and its offsets; it reports its position to the callback.
+#: Runs a step for a partition and its offsets. It calls the callback with the offset that it has reached.
 Step = Callable[[int, OffsetRange, Callable[[int], None]], Awaitable[None]]
 
 
 class _Again(NamedTuple):
-    """A found promotion as a record of `long-term`, with the offset before its place."""
+    """A found promotion as a record of `long-term`. Its offset is one less than the offset of the record after it."""
 
     topic: str
     partition: int
@@ -98,7 +101,8 @@ class _Again(NamedTuple):
 class Replay:
     """Runs a plan in its folder. If it is interrupted, the next replay with the same folder continues it.
 
-    With `rebuild`, shards are built in `<folder>/shards`; otherwise found promotions are sent to the workers.
+    With `rebuild`, shards are built in `<folder>/shards`. Otherwise found promotions are sent to `long-term`, and the
+    workers apply them.
 
         async with replaying(settings, plan, folder, rebuild=True) as replay:
             await replay.run(bar=lambda name: tell)
@@ -121,12 +125,12 @@ class Replay:
         self.metrics = Metrics()
 
     async def run(self, bar: Callable[[str], RecordProgress]) -> None:
-        """Run the plan to its end. `bar` returns the progress display of a step, by its name."""
+        """Run the plan to its end. `bar` returns the progress display for the name of a step."""
         plan, steps = self._plan, []
         heard = {partition: asyncio.Event() for partition in plan.conversations}
         if plan.asked.conversations:
             await self._each(self._look_through, LOOKED_THROUGH, plan.long_term, bar("log"), SIDE_BY_SIDE)
-            # Without a model to wait for, one at a time: the first one is done sooner.
+            # Without a model, windows wait for nothing. Run one at a time, so that the first shard can begin sooner.
             at_a_time = 1 if self._rater is None else SIDE_BY_SIDE
             steps.append(
                 self._each(self._hear, HEARD, plan.conversations, bar("conversations"), at_a_time, then=heard)
@@ -141,12 +145,12 @@ class Replay:
         return {name: sum(progress.noted.get(name, 0) for progress in self._progress_of.values()) for name in names}
 
     def effects(self) -> dict[str, int]:
-        """Return the effects of events in the shards in this run, without those that were applied before."""
+        """Return the number of events of this run by their effect in the shards. Repeated events are not counted."""
         counts = {name: count for (name,), count in labelled(self.metrics.memories).items()}
         return {name: count for name, count in counts.items() if name != "repeated"}
 
     async def memories(self) -> int:
-        """Return how many memories the shards hold."""
+        """Return the number of memories in the shards."""
         return 0 if self._shards is None else sum(await self._shards.call_each(Shard.count))
 
     async def _each(
@@ -160,7 +164,10 @@ class Replay:
         after: Mapping[int, asyncio.Event] = {},
         then: Mapping[int, asyncio.Event] = {},
     ) -> None:
-        """Run a step for all partitions that have not done it. Each waits for its `after`, and sets its `then`."""
+        """Run a step for all partitions that have not completed it.
+
+        A partition waits for its event in `after` before the step, and sets its event in `then` after the step.
+        """
         total, done = sum(span.end - span.before for span in spans.values()), dict.fromkeys(spans, 0)
         places = asyncio.Semaphore(at_a_time)
 
@@ -184,7 +191,10 @@ class Replay:
         await _together([one(partition) for partition in spans])
 
     async def _look_through(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
-        """Read the whole log, even if only part of it is requested: promotions in it must not be found again."""
+        """Read the log from its beginning, even if only a part of it is requested.
+
+        Otherwise a promotion that is in an earlier part of the log would be found again.
+        """
         progress = self._progress_of[partition]
         position = progress.noted.get("looked_at", 0)
         await self._take_over(partition)
@@ -195,7 +205,10 @@ class Replay:
                 told(position)
 
     async def _take_over(self, partition: int) -> None:
-        """Copy what only the live shard knows: tombstones and a model's ratings. Skip it if a worker has it open."""
+        """Copy tombstones and a model's ratings from the live shard, because the log may not have them.
+
+        If a worker has the shard open, nothing is copied.
+        """
         live = catalogs(self._settings.data_dir).get(partition)
         progress = self._progress_of[partition]
         if live is None or progress.noted.get("took_over"):
@@ -238,18 +251,22 @@ class Replay:
         agent.own(frozenset(self._plan.partitions))
         await agent.catch_up(partition, span.end)
         rest: Iterator[KeptPromotion] = progress.found()
-        while found := list(islice(rest, EVENTS_A_TRANSACTION)):  # applied ones change nothing
+        # Found promotions that were already applied with the log change nothing.
+        while found := list(islice(rest, EVENTS_A_TRANSACTION)):
             await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 
     def _writer(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> LongTermAgent:
-        """Build a worker's agent that reads the log merged with the found promotions; its windows get no messages."""
+        """Build a long-term agent as in a worker. It reads the log, merged with the found promotions.
+
+        The agent needs an intake, but the windows of this intake get no messages.
+        """
         assert self._shards is not None
         kept = Kept(self._topics.long_term, self._progress_of[partition], None)
         context = replay_context(self._settings, self._topics, kept, self.metrics, _raised_by_the_call)
         intake = Intake(context, self._shards, None, None)
 
         async def read(partition: int, start: int, end: int) -> Batches:
-            # With EARLIEST, a warning tells which records the log no longer has.
+            # With EARLIEST, read from `start`: then a warning says which records the log no longer has.
             begin = start if self._plan.asked.begin == EARLIEST else max(start, span.start)
             async for records in self._merged(partition, begin, end):
                 told(records[-1].offset + 1)
@@ -284,7 +301,7 @@ class Replay:
 
 @asynccontextmanager
 async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bool) -> AsyncIterator[Replay]:
-    """Open a replay in `folder`, and what it needs. Raises `SiltstoneError` if another replay runs there."""
+    """Open a replay in `folder`. Raises `SiltstoneError` if another replay runs there."""
     async with AsyncExitStack() as stack:
         progress_of = {}
         for partition in plan.partitions:
@@ -321,7 +338,7 @@ async def _sending(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Send]:
 
 
 async def _together(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all steps at the same time, to their ends. If one fails, cancel the others."""
+    """Run all steps at the same time until all have ended. If one fails, cancel the others."""
     tasks = [asyncio.create_task(step) for step in steps]
     try:
         await asyncio.gather(*tasks)
@@ -340,7 +357,7 @@ def _keep_ratings(shard: Shard, ratings: Sequence[Rated]) -> None:
 def _promoted_and_forgotten(
     records: Sequence[Any],
 ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID | None, int]]]:
-    """Return the promotions' event ids, and tombstones (user, memory or None for all, until: epoch ms)."""
+    """Return the event ids of the promotions, and the tombstones, as `ReplayProgress.log` takes them."""
     promoted: list[uuid.UUID] = []
     tombstones: list[tuple[str, uuid.UUID | None, int]] = []
     for _, event in readable(decode, records):
@@ -368,4 +385,4 @@ async def _nothing() -> Batches:
 
 
 def _raised_by_the_call(_exc: BaseException, _where: str) -> None:
-    """Does nothing: a call to a shard that cannot be opened raises the error itself."""
+    """Do nothing: if a shard cannot be opened, the call to the shard raises the error."""

@@ -1,1 +1,1 @@
-"""Foundations: clocks, timers, threads, child processes, and how work is ended."""
+"""Foundations of a worker: clocks, timers, threads, child processes, and the cancellation of work."""

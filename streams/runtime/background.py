@@ -1,6 +1,7 @@
-"""Long work in threads that the process does not wait for when it ends.
+"""Runs long work in daemon threads: the process does not wait for them when it ends.
 
-A process waits for an executor's threads: one that waits for an unresponsive store would keep it from ending.
+Python waits for the threads of an executor at the end of the process. So the process could not end while such a
+thread waits for a store that does not answer.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: The lowest priority on Linux is 19.
+#: The niceness of a thread with low priority. The highest niceness on Linux, which is the lowest priority, is 19.
 NICENESS: Final = 15
 
 
 async def in_background(work: Callable[[], T], name: str, *, low_priority: bool = False) -> T:
-    """Return the result of `work`, or raise its exception. Cancelling the caller does not end `work`: signal it."""
+    """Run `work` in a thread. Return its result, or raise its exception.
+
+    If the caller is cancelled, `work` goes on. To end it, the caller must signal it, for instance by an event.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -43,6 +47,6 @@ async def in_background(work: Callable[[], T], name: str, *, low_priority: bool 
 
 
 def yield_to_others() -> None:
-    """Lower the calling thread's priority: it runs when no other thread wants the processor."""
-    if sys.platform == "linux":  # only there has a thread its own priority
+    """Lower the priority of the calling thread, so that other threads get the processor first (Linux only)."""
+    if sys.platform == "linux":  # on other systems, a thread has no priority of its own
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,4 +1,4 @@
-"""Backlog gate: conversations go before long-term work when the worker cannot keep up with both."""
+"""The backlog gate: if a worker cannot keep up with both, it processes conversations before long-term work."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-#: Unprocessed records, about a third of a second's work; fewer are no backlog.
+#: The smallest number of unprocessed records that counts as a backlog. It is about a third of a second's work.
 BACKLOG: Final = 10_000
 LOOK_AGAIN_SECONDS: Final = 0.05
 
 
 class BacklogGate:
-    """Makes long-term work wait while a backlog of conversations is processed.
+    """Makes long-term work wait while a backlog of conversations is processed, so that windows become current sooner.
 
-    So windows become current sooner; promotions wait in their topic, where they are safe. They wait at most
-    `seconds` from the start of a backlog, so that an endless backlog does not starve them.
+    Promotions wait in their topic, where they are safe. Long-term work waits at most `seconds` after the start of a
+    backlog: otherwise an endless backlog would block it for ever. `lag` returns the number of unprocessed records.
     """
 
     def __init__(
@@ -36,6 +36,10 @@ class BacklogGate:
         return now - self._backlog_since < self._seconds
 
     async def wait(self) -> None:
-        """Wait until long-term work may go on. Call `must_wait` on a timer as well, to notice when a backlog ends."""
-        while self.must_wait():  # noqa: ASYNC110 - lag is a number in another thread, without a notification
+        """Wait until long-term work may go on.
+
+        Call `must_wait` on a timer as well. Otherwise the end of a backlog is not noticed while no long-term work
+        waits.
+        """
+        while self.must_wait():  # noqa: ASYNC110 - the lag changes in another thread, which sends no notification
             await asyncio.sleep(LOOK_AGAIN_SECONDS)

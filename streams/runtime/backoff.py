@@ -1,16 +1,16 @@
-"""Backoff: how long to wait before the next attempt."""
+"""Backoff: the pauses between attempts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: More doublings exceed any pause in use; from 1,024 on, a float would overflow.
+#: The maximum number of doublings. More of them would exceed every pause in use, and 1,024 would overflow a float.
 _MOST_DOUBLINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses that double: seconds before the second attempt (`first`), and the longest pause (`longest`).
+    """Pauses that double after each failed attempt: from `first` seconds, before the second attempt, to `longest`.
 
     >>> backoff = Backoff(first=0.5, longest=30.0)
     >>> [backoff.after(attempts) for attempts in (1, 2, 3, 6, 7, 1_000_000)]

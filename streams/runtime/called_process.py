@@ -1,7 +1,7 @@
-"""A child process that runs function calls one after the other; no thread of the parent waits for it.
+"""A child process that runs function calls one after the other. No thread of the parent waits for the child.
 
-`concurrent.futures` passes each call through two threads of the parent, and each answer through one. Every such step
-waits for the interpreter: beside busy threads, a call of 5 ms took 80.
+`concurrent.futures` passes each call through two threads of the parent, and each answer through one. Each of these
+threads must wait for the interpreter's lock: beside busy threads, a call of 5 ms took 80 ms.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ _PROGRAM: Final = "streams.runtime.calls"
 
 
 class ProcessDied(Exception):
-    """The process ended before it answered, or could not be started. The text is a predicate for its name."""
+    """The process ended before it answered, or could not be started.
+
+    The text is a predicate, such as "has died". A caller puts the name of the process before it.
+    """
 
 
 class CalledProcess:
-    """A child with `variables` in its environment and its niceness raised by `niceness`. The first call starts it.
+    """A child process with additional environment `variables` and a higher `niceness`. The first call starts it.
 
         process = CalledProcess(ONE_THREAD)
         answer = await process.call(function, *arguments)
         await process.close()
 
     Functions are passed by name: the child imports their modules, but not our main module. Arguments, answers and
-    exceptions are pickled. The child dies with this process, however that dies (Linux only).
+    exceptions are pickled. On Linux, the child is killed when this process ends for any reason.
     """
 
     def __init__(self, variables: Mapping[str, str], niceness: int = 0) -> None:
@@ -47,19 +50,19 @@ class CalledProcess:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, if it was started."""
+        """The child's process id; None if the child was not started."""
         return None if self._child is None else self._child.pid
 
     @property
     def gone(self) -> bool:
-        """True if the child was started and has ended since."""
+        """True if the child has ended, or could not be started."""
         connected = self._connected
         if connected is None or not connected.done():
             return False
         return connected.exception() is not None or not connected.result().open
 
     async def call(self, function: Callable[[*Given], T], *given: *Given) -> T:
-        """Call the function in the child. Return its result; raises its exception, or `ProcessDied`.
+        """Call the function in the child, and return its result. Raises the function's exception, or `ProcessDied`.
 
         If the caller is cancelled, the child still finishes the call.
         """
@@ -130,7 +133,7 @@ class _Connection(asyncio.Protocol):
             returned, answer = pickle.loads(self._received[LENGTH_BYTES:end])
             del self._received[:end]
             asked = self._waiting.popleft()
-            if asked.done():  # its caller was cancelled
+            if asked.done():  # the caller that waited for this answer was cancelled
                 continue
             if returned:
                 asked.set_result(answer)
@@ -138,7 +141,7 @@ class _Connection(asyncio.Protocol):
                 asked.set_exception(answer)
 
     def _end_of_frame(self) -> int | None:
-        """Return None until the whole frame has arrived."""
+        """Return the length of the first frame in the received bytes; None if the frame is not complete yet."""
         received = len(self._received)
         if received < LENGTH_BYTES:
             return None

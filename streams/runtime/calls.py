@@ -2,8 +2,8 @@
 
 It is the child of a `CalledProcess`: it answers one call after the other, until the socket is closed.
 
-A frame is eight bytes with the length of the pickle that follows: in, (function, arguments); out, (whether it
-returned, its result or exception).
+A frame consists of eight bytes, which give the length of a pickle, and of this pickle. For a call it is (function,
+arguments), and for the answer it is (True, result) or (False, exception).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def frame(content: Any) -> bytes:
 
 
 def serve(asked: IO[bytes], told: IO[bytes]) -> None:
-    """Answer frame after frame, until the input ends."""
+    """Read calls from `asked`, and write their answers to `told`, until the input ends."""
     while head := asked.read(LENGTH_BYTES):
         told.write(answered(asked.read(int.from_bytes(head))))
         told.flush()
@@ -42,7 +42,7 @@ def answered(call: bytes) -> bytes:
 
 
 def _raised(exc: Exception) -> bytes:
-    """Return the exception's frame. Some exceptions cannot be pickled, others cannot be unpickled."""
+    """Return the frame of an exception. An exception that cannot be pickled and unpickled is replaced by its name."""
     try:
         raised = frame((False, exc))
         pickle.loads(raised[LENGTH_BYTES:])
@@ -55,6 +55,6 @@ if __name__ == "__main__":
     descriptor, parent, niceness = map(int, sys.argv[1:])
     die_with_parent(parent)
     os.nice(niceness)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # only the parent writes to its stdout
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # otherwise functions could print into the parent's stdout
     with socket.socket(fileno=descriptor) as connection:
         serve(connection.makefile("rb"), connection.makefile("wb"))

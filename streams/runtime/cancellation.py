@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class WorkCancelled(Exception):
-    """Ends the work on its thread. The caller does not see it, because it has been cancelled itself."""
+    """Ends the work on its thread. The caller does not see this exception, because the caller has been cancelled."""
 
 
 class Cancellation:
-    """Set `requested` from any thread to end a call that `run` makes."""
+    """Set `requested` to True, from any thread, to end the call that `run` makes."""
 
     def __init__(self) -> None:
         self.requested = False

@@ -9,9 +9,10 @@ import sys
 
 
 def die_with_parent(parent: int) -> None:
-    """Call this in a child of the process `parent`: it is killed when the parent dies in any way (Linux only).
+    """Make the system kill this process when the process `parent` ends for any reason (Linux only).
 
-    If the parent is dead already, no signal comes: the child, which may have taken seconds to start, ends itself.
+    Call this in the child. If the parent ended before this call, the system sends no signal, so the child ends
+    itself.
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1

@@ -10,49 +10,60 @@ from schemas.times import SKEW_MS, now_ms
 
 
 def ingested(appended: int | None, now: int) -> int:
-    """Return when a record was appended to the log, in epoch ms: its Kafka timestamp, if that can be true.
+    """Return the time at which a record was appended to the log (epoch ms).
 
-    A producer's clock may have set it, so a timestamp after `now`, when the record was read, is replaced by `now`.
+    This is its Kafka timestamp, `appended`. A producer's clock may have set the timestamp, so it may be wrong. If it
+    is missing, or later than `now`, the time at which the record was read, `now` is returned.
     """
     return appended if appended is not None and 0 <= appended < now else now
 
 
 class Clock(Protocol):
-    """The lifecycle's *now*."""
+    """The clock by which memories age, and windows and notes expire."""
 
     def now(self) -> int:
-        """Epoch milliseconds."""
+        """The present time in epoch ms."""
 
     def passed(self) -> int:
-        """Epoch milliseconds that have surely passed: use it for what cannot be undone, such as removals."""
+        """A time in epoch ms that is certainly not in the future, even if the system's clock is wrong.
+
+        Use it for actions that cannot be undone, such as removals.
+        """
 
     def observe(self, event_time: int) -> None:
         """Note that an event of this time (epoch ms) was seen."""
 
 
-#: How far beyond the system's time an event may move the clock (ms): an event further ahead has a wrong date.
+#: The maximum time in ms by which an event may move `EventClock` ahead of the system's time. An event that is further
+#: ahead has a wrong date.
 AHEAD_MS = 86_400_000
-#: A clock that jumped ahead and stays there for so long (ms) is right: it was behind before.
+#: If the system's clock has jumped ahead, and stays ahead for this time in ms, it counts as right: it was behind
+#: before the jump.
 STAYS_AHEAD_MS = 3_600_000
 
 
 def elapsed_ms() -> int:
-    """Milliseconds since some moment, by a clock that cannot be set; the machine's sleep counts where supported."""
+    """The milliseconds since an arbitrary moment, by a clock that cannot be set.
+
+    If the system has `CLOCK_BOOTTIME`, the time while the machine sleeps is included.
+    """
     return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 class WallClock:
     """The system's time.
 
-    It may be set ahead for a moment. So `passed` advances only by the time since the process began, and since the
-    newest event that was seen: a process may begin while the clock is ahead.
+    The system's clock may be ahead for a while, even when this process starts. So `passed` returns the time of the
+    newest event, plus the time that has elapsed since `passed` first used this event. It also ignores jumps of the
+    clock (see `_steady`).
     """
 
     def __init__(self, wall: Callable[[], int] = now_ms, elapsed: Callable[[], int] = elapsed_ms) -> None:
         self._wall, self._elapsed = wall, elapsed
         self._offset = wall() - elapsed()
         self._ahead_since: int | None = None
-        #: The newest event's time; its value when `passed` last saw it rise, and when. 0 before the first event.
+        #: The newest event's time (epoch ms), the newest one that `passed` has used (epoch ms), and the `elapsed`
+        #: time (ms) at which `passed` first used it. All are 0 before the first event.
         self._newest, self._seen, self._seen_at = 0, 0, 0
 
     def now(self) -> int:
@@ -66,12 +77,15 @@ class WallClock:
         return min(steady, self._seen + elapsed - self._seen_at) if self._seen else 0
 
     def observe(self, event_time: int) -> None:
-        """Events do not move the wall clock, but they show what time has passed."""
+        """Note the event's time for `passed`. Events do not change `now`."""
         if event_time > self._newest:
             self._newest = event_time
 
     def _steady(self) -> int:
-        """Return the wall time, without what the clock was set ahead in the last hour."""
+        """Return the wall time in epoch ms, but ignore jumps ahead.
+
+        If the clock stays ahead by more than `SKEW_MS` for longer than `STAYS_AHEAD_MS`, its time is accepted.
+        """
         wall, elapsed = self._wall(), self._elapsed()
         if wall <= self._offset + elapsed + SKEW_MS:
             self._ahead_since = None
@@ -84,10 +98,10 @@ class WallClock:
 
 
 class EventClock:
-    """The newest event time seen: for replays, demos and evaluation.
+    """A clock whose time is that of the newest event seen. It is for replays, demos and evaluation.
 
-    An event more than a day ahead counts as one day ahead: otherwise one message dated 2099 would age all users'
-    memories by a lifetime, for good.
+    An event moves the clock at most one day ahead of the system's time. Otherwise one message with a date in 2099
+    would age all users' memories by decades, and this could not be undone.
     """
 
     def __init__(self, start: int = 0, wall: Callable[[], int] = now_ms) -> None:

@@ -1,6 +1,6 @@
-"""Memory limits of a worker's databases and caches, in total and of each.
+"""The memory limit of a worker's databases and caches, and the share of each.
 
-Vectors, windows and other data in memory come on top: `docs/scale.md` says how much.
+Vectors, windows and other data need memory in addition to this limit: see `docs/scale.md`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from typing import Final
 from tables.database.database import BRIEFLY
 from tables.search.recent import RECENT_BYTES
 
-#: Enough to recompute and clean up a catalog of a few hundred thousand memories.
+#: The minimum memory of a shard's database, in bytes. This is enough to recompute and clean up a catalog of a few
+#: hundred thousand memories.
 LEAST_FOR_A_SHARD: Final = 256 << 20
 
-#: Where Linux shows the memory limit of the container.
+#: The files in which Linux shows the memory limit of the container.
 _CGROUP_LIMITS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryShares:
-    """All in bytes. `caches` is for recently searched users, `copies` for making the analysts' copy."""
+    """The memory `limit` and its shares, in bytes.
+
+    `caches` is for the data of recently searched users, `copies` for the creation of the analysts' copy.
+    """
 
     limit: int
     caches: int
@@ -34,25 +38,31 @@ class MemoryShares:
         return cls(limit, min(limit // 16, RECENT_BYTES), min(limit // 8, BRIEFLY))
 
     def a_shard(self, shards: int) -> int:
-        """Return the bytes for the database of each shard, if `shards` are open."""
+        """Return the bytes for the database of each shard, if this number of shards is open."""
         return max(LEAST_FOR_A_SHARD, (self.limit - self.caches - self.copies) // max(1, shards))
 
     def needed(self, shards: int) -> int:
-        """Return the bytes for `shards` shards and everything else; more than `limit` if that is too small."""
+        """Return the bytes for this number of shards, the caches and the copies.
+
+        The result is more than `limit` if `limit` is too small for so many shards.
+        """
         return self.caches + self.copies + shards * self.a_shard(shards)
 
 
 def memory_here() -> int:
-    """Return the memory of this machine, or of this container, in bytes."""
+    """Return the memory of this machine, or the limit of this container if it is lower, in bytes."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _CGROUP_LIMITS:
-        with suppress(OSError, ValueError):  # no limit is "max", or no file
+        with suppress(OSError, ValueError):  # without a limit, the file is missing or contains "max"
             limits.append(int(path.read_text()))
     return min(limits)
 
 
 def shares(limit: int | None) -> MemoryShares:
-    """Return the shares of `memory_limit`. Default: half of the memory; vectors, windows and others need the rest."""
+    """Return the shares of the setting `memory_limit`, in bytes. None means half of the memory here.
+
+    The other half is for vectors, windows and other data.
+    """
     return MemoryShares.of(memory_here() // 2 if limit is None else limit)
 
 

@@ -1,4 +1,4 @@
-"""Outages: report a fault when it begins, once a minute, and when it is over, not each time it is seen."""
+"""Outages: a fault is reported when it begins, once a minute while it lasts, and when it is over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REMINDER_SECONDS = 60.0
 
 
 class Told(enum.Enum):
-    """What to report now."""
+    """The report that is due now: the fault begins, goes on, or is over."""
 
     BEGINS = enum.auto()
     GOES_ON = enum.auto()
@@ -18,7 +18,7 @@ class Told(enum.Enum):
 
 
 class Outage:
-    """One possible fault.
+    """One fault that may occur, such as a broker that does not answer.
 
     >>> outage = Outage(lambda: 0.0)
     >>> outage.seen(amiss=True), outage.seen(amiss=True), outage.seen(amiss=False), outage.seen(amiss=False)
@@ -33,11 +33,11 @@ class Outage:
 
     @property
     def seconds(self) -> float:
-        """How long the outage has lasted; if it is over, how long the last one did."""
+        """The duration of the present outage so far; if there is none, the duration of the last one."""
         return self._lasted if self._since is None else self._monotonic() - self._since
 
     def seen(self, *, amiss: bool) -> Told | None:
-        """Note whether the fault was seen. Return what to report, if anything."""
+        """Note whether a check has seen the fault (`amiss`). Return the report that is due; None if there is none."""
         now = self._monotonic()
         if not amiss:
             if self._since is None:

@@ -7,18 +7,18 @@ import random
 import socket
 from collections.abc import Iterator
 
-#: Below the ports of outgoing connections (Linux: from 32,768, macOS: from 49,152), so that no connection made while
-#: our process starts takes its port.
+#: These ports lie below the ports of outgoing connections (Linux: from 32,768, macOS: from 49,152). Otherwise a
+#: connection that is made while our process starts could take the port of that process.
 RANGE = range(20_000, 32_768)
 
 
 @contextlib.contextmanager
 def reserved_port() -> Iterator[int]:
-    """A port that nothing listens on; until the block ends, no other caller of this function gets it.
+    """Yield a free loopback port. No other caller of this function gets this port until the block ends.
 
-    Without a reservation, two processes that search at the same time could find the same port. So a UDP socket holds
-    it meanwhile: it does not prevent listening on the TCP port of that number, leaves no file, and ends with this
-    process, however that ends.
+    Without a reservation, two processes that search at the same time could find the same port. So a UDP socket is
+    bound to the port until the block ends. This socket does not prevent listening on the TCP port of the same number,
+    leaves no file, and is closed by the system when this process ends for any reason.
     """
     for port in random.sample(RANGE, len(RANGE)):
         with contextlib.ExitStack() as held:
@@ -28,7 +28,7 @@ def reserved_port() -> Iterator[int]:
                 holder.bind(("127.0.0.1", port))
                 with probe:
                     probe.bind(("127.0.0.1", port))
-            except OSError:  # reserved, or listened on
+            except OSError:  # another caller has reserved the port, or a process listens on it
                 probe.close()
                 continue
             yield port

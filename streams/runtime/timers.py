@@ -21,7 +21,7 @@ OnFailure = Callable[[Exception, str], None]
 
 
 class Timer(StrEnum):
-    """All timers."""
+    """The names of all timers."""
 
     SESSIONS = "sessions"
     NOTES = "notes"
@@ -48,7 +48,8 @@ class Timer(StrEnum):
 
 
 _OWN_SHARD: Final = "a shard of this worker cannot be written, so new events of the log could not be either"
-#: The timers whose failure stops the worker, and why. All others log and count a failure, and continue.
+#: The timers whose failure stops the worker, each with the reason. A failure of any other timer is logged and
+#: counted, and the timer continues.
 MAY_HALT: Final[Mapping[Timer, str]] = MappingProxyType(
     {
         Timer.SESSIONS: "sessions would no longer end, and their exchanges not be promoted",
@@ -70,9 +71,10 @@ class Failures(Protocol):
 
 
 class Timers:
-    """Timers, and tasks that run beside them; all of them end with the worker.
+    """A worker's timers, and tasks that run beside them. `close` ends all of them.
 
-    An exception of a timer in `MAY_HALT` goes to `on_failure`, and ends that timer. `failures` counts all others.
+    If a timer in `MAY_HALT` raises an exception, the timer ends, and `on_failure` gets the exception. Exceptions of
+    all other timers are counted in `failures`, and these timers continue.
     """
 
     def __init__(self, on_failure: OnFailure, failures: Failures) -> None:
@@ -118,7 +120,10 @@ class Timers:
 
 
 def _told(exc: Exception) -> str:
-    """Return one line for the log. Foreign exceptions may quote messages, so only their type and place are logged."""
+    """Return the exception as one line for the log.
+
+    An exception of a library may quote a user's message, so its line has only its type and the place in the code.
+    """
     if isinstance(exc, SiltstoneError | OSError):
         return f"{type(exc).__name__}: {exc}"
     frames = traceback.extract_tb(exc.__traceback__)

@@ -1,8 +1,8 @@
 """The embedding model of each shard's vectors: the same for all shards, except while they change to another model.
 
-Vectors of different models cannot be compared, even where their sizes are equal. So a caller that embeds for a shard
-uses `OwnedShards.with_model`, and starts over if the shard's model changes meanwhile. No embedding waits for a
-change, and a change waits for no embedding.
+Vectors of different models cannot be compared, even if their sizes are equal. So a caller that embeds for a shard
+uses `OwnedShards.with_model`, and starts over if the shard's model changes meanwhile. Embeddings never wait for a
+change of the model, and a change never waits for embeddings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ModelChanged(Exception):
 
 
 class Caller(Protocol):
-    """`OwnedShards.call`."""
+    """The type of `OwnedShards.call`."""
 
     async def __call__(
         self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
@@ -34,14 +34,17 @@ class Caller(Protocol):
 
 @dataclass(eq=False, slots=True)
 class _Held:
-    """A shard's model, until it is `changed`."""
+    """The model of a shard. `changed` is set when the shard gets another model."""
 
     embedding: Embedding
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Models:
-    """`current` is every shard's model; while it is being changed, some shards have `next` already."""
+    """The models of all shards.
+
+    `current` is the model of every shard. While it is being replaced by `next`, some shards already have `next`.
+    """
 
     def __init__(self, embedding: Embedding) -> None:
         self.current = embedding
@@ -60,17 +63,23 @@ class Models:
         return self._held.setdefault(partition, _Held(self.current))
 
     def holds(self, partition: int, held: _Held) -> bool:
-        """True if the shard's model is still this one. On the shard's own thread, this holds until the call ends."""
+        """True if the shard's model is still this one.
+
+        If this is called on the shard's own thread, the model cannot change before the thread's present call ends.
+        """
         return self._held.get(partition) is held
 
     def candidates(self, partition: int) -> list[Embedding]:
-        """The models that may have made the vectors of a shard that is being opened, the likeliest first."""
+        """The models that may have made the vectors of a shard that is being opened, the most likely model first."""
         likeliest = self.of(partition)
         others = [self.current] if self.next is None else [self.current, self.next]
         return [likeliest, *(other for other in others if other is not likeliest)]
 
     def move(self, partition: int, embedding: Embedding, loop: asyncio.AbstractEventLoop) -> None:
-        """Note that the shard's vectors now come from this model. Called on the shard's thread, or at its opening."""
+        """Note that the shard's vectors now come from this model.
+
+        Call this on the shard's thread, or when the shard is opened.
+        """
         before = self._held.get(partition)
         if before is None or before.embedding is not embedding:
             self._held[partition] = _Held(embedding)
@@ -128,7 +137,10 @@ class ShardModel:
         return await self._call(self._partition, checked)
 
     async def _unless_changed(self, asking: Coroutine[Any, Any, T]) -> T:
-        """Await an answer, but not past a change: the former model may never answer, and be replaced for that."""
+        """Await an answer, or raise `ModelChanged` as soon as the shard has another model.
+
+        The former model may never answer. This may even be the reason why an operator replaces it.
+        """
         asked, changed = asyncio.ensure_future(asking), asyncio.ensure_future(self._held.changed.wait())
         try:
             await asyncio.wait((asked, changed), return_when=asyncio.FIRST_COMPLETED)

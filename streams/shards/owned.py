@@ -1,6 +1,7 @@
 """The shards of the partitions that this worker owns: opened when assigned, closed when revoked.
 
-Each shard has its own thread, so its DuckDB file and its index serve one call at a time, and never on the event loop.
+Each shard has its own thread. So its DuckDB file and its index execute one call at a time, and never on the event
+loop.
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ T = TypeVar("T")
 
 #: Calls a method of a shard on its thread, as `OwnedShards.call` does.
 CallShard = Callable[..., Awaitable[Any]]
-#: Restores the newest usable state of a partition into its folder; its vectors come from one of these models.
+#: Restores the newest usable state of a partition into its folder. The vectors of a usable state come from one of the
+#: given models.
 Bring = Callable[[int, Path, Sequence[VectorModel]], Awaitable[None]]
 #: Called with a partition that leaves this worker, before its shard is closed.
 Leaving = Callable[[int, CallShard], Awaitable[None]]
 
-#: How long to wait until a shard's former owner has closed it.
+#: Seconds to wait until the former owner of a shard has closed it.
 HAND_OVER_SECONDS = 30.0
 
 
@@ -61,7 +63,7 @@ class OwnedShards:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
         self._settings, self._lifecycle = settings, lifecycle
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
-        #: Called before a shard is opened, and before it is closed.
+        #: `bring` is called before a shard is opened, `leaving` before it is closed.
         self.bring: Bring | None = None
         self.leaving: Leaving | None = None
         self.coming_back = RecoveryProgress()
@@ -82,7 +84,7 @@ class OwnedShards:
         self._share_memory()
 
     def _share_memory(self) -> None:
-        """Give each open shard an equal share of the memory; a shard that is being opened gets its share then."""
+        """Give each open shard an equal share of the memory. A shard that is being opened gets its share later."""
         shards, limit = len(self._open), self._memory.limit
         if (needed := self._memory.needed(shards)) > limit:
             log.warning(
@@ -116,7 +118,7 @@ class OwnedShards:
     async def position(self, partition: int) -> int:
         """The offset in the log up to which the shard's events are applied.
 
-        It is read before each group of events, so it does not use the shard's thread.
+        This does not use the shard's thread, because it is called before each group of events.
 
         Raises `ShardNotHere` if the partition is not ours.
         """
@@ -173,7 +175,10 @@ class OwnedShards:
         return [await self.call(partition, method, *args, **kwargs) for partition in self.partitions()]
 
     async def moment(self, clock: Clock) -> int:
-        """The clock's now, epoch ms. An event clock has no time before the first event: then the shards' newest."""
+        """The clock's time (epoch ms).
+
+        An event clock has no time before its first event. Then this is the time of the newest event in the shards.
+        """
         return clock.now() or max(await self.call_each(Shard.newest_event), default=0)
 
     async def with_model(self, partition: int, work: Callable[[ShardModel], Awaitable[T]]) -> T:
@@ -185,7 +190,7 @@ class OwnedShards:
                 continue
 
     async def change_model(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
-        """Switch to the vectors that this model made beside the old ones: `Shard.adopt`."""
+        """Switch the shard to the vectors of this new model, by `Shard.adopt`. False if vectors are still missing."""
         loop = asyncio.get_running_loop()
 
         def adopted(shard: Shard) -> bool:
@@ -199,7 +204,7 @@ class OwnedShards:
     async def with_files_of(self, partition: int, work: Callable[[], T]) -> T:
         """Run `work` in a thread on the files of a shard that is not ours. Raises `ShardNotHere` if it is ours.
 
-        If it becomes ours meanwhile, it is opened after `work`.
+        If the partition is assigned to this worker meanwhile, its shard is opened when `work` has ended.
         """
         while (closing := self._closing.get(partition)) is not None and not closing.done():
             await asyncio.wait([closing])
@@ -219,7 +224,7 @@ class OwnedShards:
 
     async def _opened(self, partition: int) -> Shard:
         if (closing := self._closing.get(partition)) is not None:
-            await asyncio.wait([closing])  # the partition left and was assigned again
+            await asyncio.wait([closing])  # the partition was revoked and assigned again, and is still being closed
         try:
             if self.bring is not None:
                 made = [await embedding.model() for embedding in self.models.candidates(partition)]
@@ -236,7 +241,7 @@ class OwnedShards:
             raise
 
     async def _of_either_model(self, partition: int) -> Shard:
-        """Open a shard whose vectors may come from the former or the next model, while the model is being changed."""
+        """Open a shard. While the model is being changed, its vectors may come from the former or the next model."""
         refused: EmbeddingMismatch | None = None
         for embedding in self.models.candidates(partition):
             model = await embedding.model()
@@ -261,7 +266,7 @@ class OwnedShards:
             )
             try:
                 shard = await asyncio.shield(asyncio.wrap_future(opening))
-                # The number of shards may have changed since this one began to open.
+                # The number of shards may have changed while this shard was being opened.
                 thread.submit(shard.limit_memory, self._memory.a_shard(len(self._open)))
                 return shard
             except asyncio.CancelledError:
@@ -277,7 +282,7 @@ class OwnedShards:
         return self._closed(partition, self._open.pop(partition), self._threads.pop(partition))
 
     async def _closed(self, partition: int, task: asyncio.Task[Shard], thread: ThreadPoolExecutor) -> None:
-        """Close a shard, also while it is being opened: the next owner waits for it."""
+        """Close a shard, even if it is still being opened, because its next owner waits until it is closed."""
         try:
             if not task.done():
                 task.cancel()

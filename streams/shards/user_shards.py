@@ -1,4 +1,4 @@
-"""The shards of users: which are here, which have caught up with the log, and how long a question may take."""
+"""Finds the shard of a user, waits until it has caught up with the log, and limits the time of questions to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tables.memories.shard import Shard
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: A request waits this long for a shard that is being opened, or a broker that does not answer.
+#: The maximum time that a request waits for a shard that is being opened, or for a broker that does not answer.
 WAIT_SECONDS: Final = 10.0
 
 NOT_HERE: Final = "its partition is on another worker, or moving; ask again"
@@ -39,7 +39,11 @@ class UserShards:
         self._until_caught_up = until_caught_up
 
     def partition_here(self, user_id: str) -> int:
-        """Return the user's partition. Raises `ShardNotHere` if it is not this worker's, or not recovered yet."""
+        """Return the user's partition. Raises `ShardNotHere` if it is not this worker's.
+
+        If it is not recovered yet, raises `ShardComingBack`, or `ShardNotHere` if nothing is known about its
+        progress.
+        """
         partition = self.assigned(user_id)
         if not self._health.recovered:
             self.say_what_comes_back(user_id)
@@ -51,7 +55,7 @@ class UserShards:
         return topics.partition_of(user_id, self._partitions)
 
     def assigned(self, user_id: str) -> int:
-        """Return the user's partition, recovered or not. Raises `ShardNotHere` if it is not this worker's."""
+        """Return the user's partition, even if it is not recovered. Raises `ShardNotHere` if it is not assigned."""
         partition = self.partition_of(user_id)
         if partition not in self._shards.partitions():
             raise ShardNotHere(partition, NOT_HERE)
@@ -66,9 +70,9 @@ class UserShards:
             raise ShardComingBack(partition, f"it is coming back: {what}; ask again", left) from cause
 
     async def readable(self, user_id: str, partial: bool) -> Sequence[Behind]:
-        """Wait until the user's partition has caught up; if `partial`, only until its shard is open.
+        """Wait until the user's partition has caught up. If `partial`, wait only until its shard is open.
 
-        Return the parts that are still being recovered: none unless `partial`.
+        Return the parts that are still being recovered. Without `partial`, there are none.
         """
         if not partial:
             await self.caught_up(user_id)
@@ -76,7 +80,8 @@ class UserShards:
         partition = self.assigned(user_id)
         await self._shards.position(partition)
         if behind := self._shards.coming_back.of(partition):
-            self._clock.observe(await self._shards.call(partition, Shard.newest_event))  # as after catching up
+            # After catching up, the clock knows the newest event. Before that, it must be told here.
+            self._clock.observe(await self._shards.call(partition, Shard.newest_event))
         return behind
 
     async def caught_up(self, user_id: str) -> int:
@@ -90,7 +95,7 @@ class UserShards:
     ) -> T:
         """Return `method(shard, …)` of the user's shard, once it has caught up.
 
-        Raises `ShardComingBack` if that takes too long, and `TimeoutError` if the shard is busy.
+        Raises `ShardComingBack` if the recovery takes too long, and `TimeoutError` if the shard is busy.
         """
         return (await self.ask_partly(False, user_id, method, *args, **kwargs))[0]
 
@@ -109,10 +114,9 @@ class UserShards:
 
     @asynccontextmanager
     async def in_time(self, user_id: str) -> AsyncIterator[None]:
-        """Limit the time of a question about the user.
+        """Limit the time of a question about the user to `WAIT_SECONDS`.
 
-        Raises `ShardComingBack` if it takes longer because the user's partition is being recovered, else
-        `TimeoutError`.
+        If it takes longer, raises `ShardComingBack` if the user's partition is being recovered, else `TimeoutError`.
         """
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -123,10 +127,10 @@ class UserShards:
 
     @asynccontextmanager
     async def own_shards(self) -> AsyncIterator[None]:
-        """Limit the time of calls to this worker's shards. Raises `NotReady` while the assignment is not known.
+        """Limit the time of calls to this worker's shards. Raises `NotReady` while the tables are being recovered.
 
-        It is also raised if a shard moves meanwhile: the answer would cover an unknown set of shards, because each
-        worker answers only for its own.
+        `NotReady` is also raised if a shard moves during the calls. Each worker answers only for its own shards, so
+        the answer would cover an unknown set of shards.
         """
         if not self._health.recovered:
             raise NotReady(f"{'; '.join(self._health.not_ready())}; ask again")

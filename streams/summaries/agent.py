@@ -1,8 +1,9 @@
 """summary-requests → daily Markdown files.
 
-A request carries its messages, so that it can be answered even if the window has changed since. Requests wait by
-user and day, outside the conversation stream. Those that wait for the same day, including earlier failed ones, become
-one summary, which names each run. An offset is acknowledged when its request is in a file, or kept for another try.
+A request contains its messages, so that it can be answered even if the window has changed in the meantime. Requests
+wait in a queue by user and day, so they do not hold up conversations. All waiting requests for the same day,
+including failed ones, are answered by one summary, which names the run of each request. An offset is acknowledged
+when its request is in a file, or is kept for another try.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from tables.summaries.pending_summaries import PendingSummaries
 
 log = logging.getLogger(__name__)
 
-#: Days that are summed up at a time when no model is configured.
+#: Maximum number of days that are summed up at a time if no model is configured.
 DAYS_AT_A_TIME = 16
-#: Limit for waiting records; beyond it, their topic is not read further.
+#: Maximum bytes of waiting records. If more are waiting, no more records of the topic are read.
 MOST_WAITING_BYTES = 64 * 1024 * 1024
-#: Unprocessed events of `long-term`. Up to this number, their delay is short, and summaries go on.
+#: Maximum number of unprocessed `long-term` events with which summaries are made. So few are soon processed.
 BACKLOG = 100
 GIVE_WAY_SECONDS = 10.0
 
 
 class SummariesAgent:
-    """Answers requests: with a model if one is configured, else with extracts from the messages."""
+    """Answers requests for summaries: with a model if one is configured, else with extracts from the messages."""
 
     def __init__(
         self,
@@ -82,14 +83,14 @@ class SummariesAgent:
         self._at_work: list[asyncio.Task[None]] = []
 
     async def handle(self, partition: int, records: Sequence[Any]) -> asyncio.Future[None] | None:
-        """Queue one fetched batch of a partition; the batch is processed when the future is done."""
+        """Queue one fetched batch of a partition. The batch is processed when the returned future is done."""
         requests = list(self._inbox.read(records))
         if not requests:
             return None
         self._leave_former()
         batch, now = RequestBatch(len(requests)), now_ms()
         for record, heading in requests:
-            # Its messages were said before the request, even if they are dated later.
+            # The messages were said before the request was written, even if they have later timestamps.
             newest = min(heading.newest, ingested(record.timestamp, now))
             self._waiting.add(partition, heading._replace(newest=newest), record.value, batch)
         self._metrics.summaries_waiting.set(len(self._waiting))
@@ -100,9 +101,9 @@ class SummariesAgent:
         return batch.done
 
     async def forget_user(self, partition: int, user_id: str) -> None:
-        """Remove the user's files and pending requests. A summary that a model is making meanwhile is not written.
+        """Remove the user's files and pending requests. If a summary is being made at that time, it is not written.
 
-        A file that cannot be removed is reported, and `sweep` tries again, so it does not block other users.
+        If a file cannot be removed, this is reported, and `sweep` tries again later. So other users are not blocked.
         """
         user = self._users.of(user_id)
         user.forgotten += 1
@@ -112,7 +113,10 @@ class SummariesAgent:
             await self._remove_files(user_id, None)
 
     async def forget_earlier(self, user_id: str, until: int) -> None:
-        """Apply an old `forget_user` from time `until` (epoch ms): remove the files here that are not newer."""
+        """Apply a `forget_user` command of the time `until` (epoch ms) that is read again.
+
+        Remove this worker's files of the user that are not newer than the command.
+        """
         async with self._users.of(user_id).writing:
             await self._remove_files(user_id, until)
 
@@ -131,12 +135,12 @@ class SummariesAgent:
             log.error("files of a forgotten user cannot be removed: %s", one)
 
     async def stop(self) -> None:
-        """Stop answering, and end the process. Unanswered requests are read again after the next start."""
+        """Stop answering, and end the extraction process. Unanswered requests are read again after the next start."""
         await ended(self._at_work)
         self._waiting.leave()
         await self._drafts.close()
 
-    # When, and how many at a time
+    # Scheduling: the order of the answers, and the number of answers at a time
 
     def _begin(self) -> None:
         """Wake the tasks that answer waiting requests; the first call starts them."""
@@ -165,7 +169,7 @@ class SummariesAgent:
             try:
                 if groups:
                     await self._answering.answer(groups, self._generation)
-            except ShardNotHere as exc:  # the next owner reads the requests
+            except ShardNotHere as exc:  # the partition's next owner reads the requests again
                 log.info("summaries are left to the next owner: %s", exc)
                 _leave(groups)
             except asyncio.CancelledError:
@@ -180,8 +184,8 @@ class SummariesAgent:
     async def _let_others_first(self) -> None:
         """Wait for backlogs of messages and of `long-term` events, unless a person waits for a summary.
 
-        All requests that wait now share one pause, and the pause is bounded. Requests for the same days that arrive
-        meanwhile are answered with them.
+        There is one pause for all requests that are waiting now, and its length is limited. If requests for the same
+        days arrive during the pause, they are answered together with them.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + GIVE_WAY_SECONDS
@@ -192,7 +196,7 @@ class SummariesAgent:
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def _leave_former(self) -> None:
-        """Drop requests that were read before a reassignment: the present owners read them again."""
+        """Drop the requests that were read before a reassignment, because the present owners read them again."""
         if self._generation != self._pending.generation:
             self._generation = self._pending.generation
             self._waiting.leave()

@@ -1,4 +1,4 @@
-"""Answers summary requests: settles those that need no summary, writes the drafts of the others into day files."""
+"""Answers summary requests: settles requests that need no summary, and writes summaries for the others."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ class Answering:
         self._pending, self._shards, self._event_log, self._metrics = pending, shards, event_log, metrics
 
     async def answer(self, groups: Sequence[Group], generation: int) -> None:
-        """Answer these days, but first other days of their users that failed before.
+        """Answer the requests of these groups. Before that, answer failed requests of the same users for other days.
 
-        Nothing is settled once the assignment has another `generation`: the present owners read the requests again.
+        `generation` is the assignment in which the requests were read. After a new assignment nothing is settled,
+        because the present owners read the requests again.
         """
         async with contextlib.AsyncExitStack() as locks:
             users = [self._users.of(user_id) for user_id in sorted({group.of.user_id for group in groups})]
@@ -67,7 +68,10 @@ class Answering:
                 await self._tried([group], generation)
 
     def _with_pending(self, groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
-        """Return earlier failed days of these users, oldest first, and the groups with their own failed requests."""
+        """Return the failed requests of these users for other days, oldest day first, and the extended groups.
+
+        The groups are extended by the failed requests for their own days.
+        """
         earlier: dict[Day, list[PendingRequest]] = {}
         kept: dict[Day, list[PendingRequest]] = {group.of: [] for group in groups}
         for partition, user_id in dict.fromkeys((group.of.partition, group.of.user_id) for group in groups):
@@ -82,7 +86,10 @@ class Answering:
         )
 
     async def _tried(self, groups: Sequence[Group], generation: int) -> bool:
-        """Try the groups; True if all are settled. Others are kept, and tried again with the user's next request."""
+        """Try to answer the groups. Return False if the summary of one could not be made or written.
+
+        The requests of such a group are kept, and tried again together with the user's next request.
+        """
         settled = True
         while groups:
             drafts = await self._drafts.of(await self._wanted(groups, generation))
@@ -92,7 +99,7 @@ class Answering:
         return settled
 
     async def _wanted(self, groups: Sequence[Group], generation: int) -> list[Group]:
-        """Settle requests that are in a file already, or whose user is forgotten; return the others."""
+        """Settle the requests that are already in a file, or that a forget command covers. Return the others."""
         asked = [(group.of, one) for group in groups for one in group.asked]
         outcomes: dict[PendingRequest, str] = {}
         there = await asyncio.to_thread(self._runs, groups)
@@ -114,7 +121,7 @@ class Answering:
         return [group for group in left if group.asked]
 
     def _runs(self, groups: Sequence[Group]) -> dict[Day, frozenset[uuid.UUID]]:
-        """The runs in the days' files. An unreadable file counts as empty: it is not written to either."""
+        """Return the runs in the files of the days. A file that cannot be read counts as empty."""
         there = {}
         for group in groups:
             try:
@@ -125,14 +132,14 @@ class Answering:
         return there
 
     async def _written(self, group: Group, draft: Draft | None, generation: int) -> bool | Group:
-        """Write the draft; True if the group is settled, False if it is kept for another try.
+        """Write the draft. Return True if that is done, False if the requests are kept for another try.
 
-        If another process has answered some of the requests meanwhile, the others need a summary of their own: they
-        are returned.
+        If another process has answered some of the requests in the meantime, the draft is not written. The other
+        requests need a summary of their own, so their group is returned.
         """
         user = self._users.of(group.of.user_id)
         async with user.writing:
-            if user.forgotten != user.begun:  # a forget command came meanwhile: the text may hold forgotten words
+            if user.forgotten != user.begun:  # a forget command has arrived: the draft may contain forgotten text
                 outcome: str | frozenset[uuid.UUID] = "forgotten"
             else:
                 outcome = await self._outcome(group, draft)
@@ -153,12 +160,12 @@ class Answering:
             self._settle(group.of, one, "coalesced" if outcome.startswith("written") else outcome, generation)
 
     async def _outcome(self, group: Group, draft: Draft | None) -> str | frozenset[uuid.UUID]:
-        """Write the summary and return the outcome, or the file's runs if it already has one of the requests."""
+        """Write the summary, and return the outcome. If the file already has one of the requests, return its runs."""
         if draft is None:
             return "failed"
         if not draft.text:
             return "empty"
-        if self._plan.promote:  # first: if writing fails, promoting the same items again has no effect
+        if self._plan.promote:  # before writing: if that fails, promoting the same items again has no effect
             for event in promoted(group, draft):
                 await self._event_log.send(event)
         of, (first, *others) = group.of, [one.heading.run_id for one in group.asked]
@@ -184,11 +191,11 @@ class Answering:
         return "written_elsewhere"
 
     def _settle(self, of: Day, one: PendingRequest, outcome: str, generation: int) -> None:
-        if generation != self._pending.generation:  # the request is read again, and found if it is in its file
+        if generation != self._pending.generation:  # the request is read again, even if it is in its file already
             one.leave()
             return
         self._metrics.summaries.labels(outcome).inc()
-        if len(one.batches) > 1:  # delivered again while it waited
+        if len(one.batches) > 1:  # the request was delivered again while it was waiting
             self._metrics.summaries.labels("repeated").inc(len(one.batches) - 1)
         if outcome == "failed":
             for given_up in self._pending.keep(of.partition, Pending(request_in(one.raw), one.tries + 1)):

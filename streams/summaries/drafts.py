@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 #: After this many failed tries, a summary is made without the model.
 MOST_TRIES = 3
 
-#: A group, and its summary; None if it cannot be made now.
+#: A group, and the draft of its summary; None if the summary cannot be made now.
 Drafted = tuple[Group, Draft | None]
 
 
@@ -49,15 +49,15 @@ class Drafts:
 
     @property
     def by_model(self) -> bool:
-        """Whether a model is asked, for one day at a time."""
+        """True if a model is asked. A model is asked for one day at a time."""
         return self._summariser is not None
 
     async def close(self) -> None:
-        """End the process that extracts."""
+        """End the extraction process."""
         await self._extraction.close()
 
     async def of(self, groups: Sequence[Group]) -> list[Drafted]:
-        """Each group with its draft. The requests of a group may be split into several."""
+        """Return the groups with their drafts. A group may be split into several, each with a draft of its own."""
         if self._summariser is None:
             return await self._extracted(groups)
         drafts: list[Drafted] = []
@@ -66,7 +66,11 @@ class Drafts:
         return drafts
 
     async def _asked_for(self, summariser: Summariser, group: Group) -> list[Drafted]:
-        """Ask the model. If it is unavailable, sum up without it those requests that were tried often enough."""
+        """Ask the model for the summary of a group.
+
+        If the model is unavailable, only requests that have now been tried `MOST_TRIES` times are summed up without
+        it. If its answers cannot be used, all requests are.
+        """
         order, date = self._order_of(group), group.of.day.isoformat()
         found = await asyncio.to_thread(read, order)
         answer = await summariser.summarise(found.turns, date)

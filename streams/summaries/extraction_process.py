@@ -14,9 +14,10 @@ from streams.summaries.rules.drafting import Draft, Order
 
 log = logging.getLogger(__name__)
 
-#: CPU time limit of a summary, in seconds; the longest that is read takes less than one.
+#: Limit of a summary's CPU time (seconds). The longest conversation that is read takes less than one second.
 MOST_SECONDS: Final = 20.0
-#: Summaries yield to intake when cores are scarce. At a lower priority, a steady load would starve them.
+#: The niceness of the process, so that intake goes first if cores are scarce. With a higher niceness, summaries would
+#: get no time under a steady load.
 EXTRACTION_NICE: Final = 10
 
 
@@ -24,7 +25,7 @@ class ExtractionProcess:
     """Makes summaries at a low priority, outside of the event loop and of its interpreter.
 
     extraction = ExtractionProcess()
-    await extraction.drafted([order, …])      # a Draft each, or None where it could not be made
+    await extraction.drafted([order, …])      # a Draft each; None if it could not be made
     await extraction.close()
 
     The first order starts the process, so a worker without summaries has none. Calls run one after the other.
@@ -43,8 +44,8 @@ class ExtractionProcess:
     async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]:
         """Return the drafts, in the order of `orders`.
 
-        If the process dies, or does not finish in time, it is restarted and given each order alone, so that one bad
-        order does not cost the others their summaries.
+        If the process dies, or does not finish in time, it is restarted and given each order alone. So one bad order
+        does not prevent the summaries of the others.
         """
         async with self._turn:
             answers = await self._answers(orders)
@@ -59,7 +60,7 @@ class ExtractionProcess:
 
     async def _answers(self, orders: Sequence[Order]) -> list[Draft | None] | None:
         """Call the process; None if it died or could not be started."""
-        if self._process.gone:  # it died while idle
+        if self._process.gone:  # the process died while it was idle
             await self._end()
         try:
             told = await self._process.call(made, orders, self._seconds)
@@ -68,7 +69,7 @@ class ExtractionProcess:
             await self._end()
             return None
         except asyncio.CancelledError:
-            await asyncio.shield(self._end())  # the next caller does not wait for the cancelled call
+            await asyncio.shield(self._end())  # otherwise the next caller would have to wait for the cancelled call
             raise
         answers: list[Draft | None] = []
         for answer in told:

@@ -11,12 +11,15 @@ from schemas.ids import SILTSTONE, event_id
 from streams.summaries.queue import Group
 from streams.summaries.rules.drafting import Draft
 
-#: A preference or decision is worth remembering, but less than an explicit request to remember.
+#: The importance of a memory that is made of a preference or decision. An explicit request to remember has more.
 PROMOTED_IMPORTANCE: Final = 75.0
 
 
 def promoted(group: Group, draft: Draft) -> Iterator[Remember]:
-    """The events that remember the draft's items. An item has the same id in every summary that contains it."""
+    """Yield the events that make memories of the draft's items.
+
+    An item has the same id in every summary that contains it, so it becomes only one memory.
+    """
     newest, user_id = max(one.heading.newest for one in group.asked), group.of.user_id
     for item in draft.items:
         identity = uuid.uuid5(SILTSTONE, f"summary_item/{user_id}/{','.join(item.sources)}/{item.text}")

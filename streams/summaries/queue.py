@@ -12,9 +12,9 @@ from schemas.summary_requests import Heading, Reason
 
 
 class RequestBatch:
-    """Records that were fetched together. `done` when each is answered: then their offset may be committed.
+    """Records that were fetched together. When all are answered, `done` is done, and their offset may be committed.
 
-    If `done` is cancelled, another worker owns them, or they are read again: nothing is committed for them here.
+    If `done` is cancelled, nothing is committed: this worker or another owner reads the records again.
     """
 
     def __init__(self, records: int) -> None:
@@ -38,9 +38,10 @@ class RequestBatch:
 
 @dataclass(slots=True, eq=False)
 class PendingRequest:
-    """A request, its record, its failed tries, and the batches that contain it.
+    """A request: its heading, its record (`raw`), the number of its failed tries, and the batches that contain it.
 
-    A request that was kept after a failure has no batch; one that was delivered again while it waited has two.
+    A request that was kept after a failure has no batch. A request that was delivered again while it was waiting has
+    two batches.
     """
 
     heading: Heading
@@ -49,7 +50,7 @@ class PendingRequest:
     batches: list[RequestBatch] = field(default_factory=list)
 
     def answered(self) -> None:
-        """Tell its batches that the request is written, or kept for another try."""
+        """Tell the batches that contain the request that it is answered, or kept for another try."""
         batches, self.batches = self.batches, []
         for batch in batches:
             batch.answered()
@@ -75,12 +76,15 @@ class Group(NamedTuple):
 
     @property
     def reason(self) -> Reason:
-        """The most important reason: a person's wish, then the end of the day."""
+        """The most important reason of the requests: a person's request, else the end of the day, else the count."""
         reasons = {one.heading.reason for one in self.asked}
         return next(reason for reason in _FIRST if reason in reasons)
 
     def after(self, kept: Sequence[PendingRequest]) -> Group:
-        """Put the day's earlier failed requests first; one that was delivered again keeps its count of tries."""
+        """Return the group with `kept`, the day's failed requests, before its own requests.
+
+        A failed request that was delivered again is not added twice, and keeps its number of tries.
+        """
         tries = {one.heading.run_id: one.tries for one in kept}
         for one in self.asked:
             one.tries = tries.pop(one.heading.run_id, one.tries)
@@ -94,9 +98,9 @@ _FIRST: tuple[Reason, ...] = ("manual", "day_end", "count")
 
 
 class WaitingSummaries:
-    """The waiting requests, first come, first served; a day that a person asked for goes before all others.
+    """The waiting requests, in order of arrival. Days for which a person has asked go before all other days.
 
-    A run that waits already is not added again. `size` is the bytes of their records.
+    A run that is waiting already is not added again. `size` is the number of bytes of the waiting records.
     """
 
     def __init__(self) -> None:
@@ -110,7 +114,7 @@ class WaitingSummaries:
 
     @property
     def urgent(self) -> bool:
-        """True if a person waits for a summary."""
+        """True if a request by a person is waiting."""
         return bool(self._urgent)
 
     def add(self, partition: int, heading: Heading, raw: bytes, batch: RequestBatch) -> None:
@@ -136,7 +140,7 @@ class WaitingSummaries:
         return taken
 
     def leave(self) -> None:
-        """Drop all requests: they are read again, here or by another worker."""
+        """Drop all requests, because they are read again, here or by another worker."""
         for group in self.take(len(self)):
             for one in group.asked:
                 one.leave()

@@ -13,18 +13,18 @@ from streams.models.prompting import quotation, shortened
 if TYPE_CHECKING:
     from streams.summaries.rules.turns import Turn
 
-#: Limit for a quoted message, in characters: its beginning and its end, half of this each.
+#: Maximum number of characters of a quoted message. Of a longer message, its beginning and its end are quoted.
 QUOTED_CHARS = 4_000
-#: Lengths to which messages are shortened when the day is too long, in characters.
+#: Maximum number of characters of an answer, and of a question, if the day is too long for the model.
 BRIEF_ANSWER_CHARS, BRIEF_QUESTION_CHARS = 160, 400
 
 _WORDS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate a text's tokens, rather too high, because the model's tokeniser is unknown.
+    """Estimate the number of tokens of a text. It is rather too high, because the model's tokeniser is unknown.
 
-    A token is four Latin letters, two digits or signs, or one other character; a tenth is added for the error.
+    A token is four Latin letters, two digits or signs, or one other character. A tenth is added for the error.
 
     >>> estimated_tokens("我对花生过敏"), estimated_tokens("I am allergic to peanuts")
     (7, 7)
@@ -51,7 +51,10 @@ class QuotedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuotedDay:
-    """The quoted messages of a day; `ids` and `turns` give each one's own id and turn by its short id (m1, m2, …)."""
+    """The quoted messages of a day. Each message has a short id: m1, m2, …
+
+    `ids` has the messages' own ids, and `turns` the numbers of their turns, both by the short id.
+    """
 
     date: str
     said: tuple[QuotedMessage, ...]
@@ -74,7 +77,7 @@ class QuotedDay:
 
     @property
     def data(self) -> dict[str, object]:
-        """The quoted data."""
+        """The data that the prompt quotes."""
         return {"date": self.date, "messages": [one._asdict() for one in self.said]}
 
 
@@ -83,7 +86,7 @@ def _clock(millis: int, zone: tzinfo) -> str:
 
 
 def _fitted(said: Sequence[QuotedMessage], tokens: int) -> list[QuotedMessage]:
-    """Fit the messages into `tokens`. Each step shortens from the oldest message on, until they fit."""
+    """Fit the messages into `tokens`. Each step shortens or drops messages, oldest first, until they fit."""
     kept: list[QuotedMessage | None] = list(said)
     cost = [one.tokens for one in said]
     over = sum(cost) - tokens

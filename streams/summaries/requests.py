@@ -1,4 +1,4 @@
-"""Records of `summary-requests`: encodes the summaries that the rules want, and decodes records."""
+"""Encodes requests for summaries as records of `summary-requests`, and decodes these records."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from schemas.summary_requests import Heading, Reason, heading_of, plain_heading
 from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.intake.rules.summary_triggers import SummaryWanted
 
-#: Limit for all texts of a request, in characters; on a longer day, each message is cut to an equal share.
+#: Maximum number of characters of all texts of a request. On a longer day, each message is cut to an equal share.
 REQUEST_CHARS = 1_000_000
-#: Limit of a request's record, in bytes: a row that keeps it for another try must fit, too. In a longer record,
-#: messages are cut to half their length, repeatedly; once they are short, the older half of them is left out.
+#: Maximum bytes of a request's record. It leaves room for the row that keeps the request for another try. If the
+#: record is longer, messages are cut to half their length, several times if needed. When they are as short as
+#: `LEAST_CHARS`, the older half of the messages is left out.
 REQUEST_BYTES = MAX_VALUE_BYTES - 1024 * 1024
 LEAST_CHARS = 256
 
@@ -43,9 +44,9 @@ def decode(record: Any) -> Heading:
 
 
 def request_of(session: Session, wanted: SummaryWanted, others: Iterable[tuple[str, Message]] = ()) -> bytes:
-    """Return the request for the summary that the rules want of a session. `others` are the user's other messages.
+    """Return the record of a request for a session's summary. The same summary always has the same run id.
 
-    The same summary always has the same run id.
+    `others` are messages of the user's other sessions: (session id, message).
     """
     basis = f"{session.user_id}/{session.session_id}/{wanted.reason}/{wanted.day}/{wanted.by}"
     said = [*((session.session_id, message) for message in wanted.messages), *others]
@@ -56,12 +57,12 @@ def request_of(session: Session, wanted: SummaryWanted, others: Iterable[tuple[s
 def summary_request(
     run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]
 ) -> SummaryRequest:
-    """A request with these messages, (session, message) each; long messages are cut if the day is too long."""
+    """Return a request with these messages: (session id, message). If the day is too long, messages are cut."""
     return SummaryRequest.model_validate_json(_record(run_id, user_id, day, reason, said))
 
 
 class _Said(msgspec.Struct, gc=False):
-    """A message of a request, with its fields in the order of the record."""
+    """A message of a request. The fields are in the order in which the record has them."""
 
     user_id: str
     session_id: str
@@ -86,7 +87,8 @@ _encode: Final = msgspec.json.Encoder().encode
 def _record(run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]) -> bytes:
     """Encode a record of at most `REQUEST_BYTES`.
 
-    It makes no pydantic model per message: every message of a conversation is copied into a request.
+    No pydantic models are made, because that would be too slow: every message of a conversation is copied into a
+    request.
     """
     if sum([len(message.content) for _, message in said]) > REQUEST_CHARS:
         each = REQUEST_CHARS // len(said)
@@ -109,7 +111,7 @@ def _record(run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Se
         record = _encode(_Request(run_id, user_id, day.isoformat(), reason, messages))
         if len(record) <= REQUEST_BYTES:
             return record
-        # Characters that JSON escapes, long ids or very many messages: a broker would always refuse the record.
+        # Characters that JSON escapes, long ids or many messages make the record too long. A broker would refuse it.
         if each > LEAST_CHARS:
             each = max(LEAST_CHARS, min(each, max(len(one.content) for one in messages)) // 2)
         else:

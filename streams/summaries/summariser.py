@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from streams.models.chat import ChatModel
     from streams.summaries.rules.turns import Turn
 
-#: Tokens reserved for the answer, however long the day was.
+#: Minimum number of tokens that are reserved for the answer, even on a long day.
 LEAST_ANSWER_TOKENS = 1_000
-#: Tokens for the varying parts of a question besides the day: its date, the marks, and the error of a bad answer.
+#: Number of tokens for parts of a question whose length varies, except the messages: the date, the marks, and the
+#: error in a first answer.
 VARYING_TOKENS = 150
 
 _LANGUAGES = {
@@ -58,8 +59,8 @@ class ModelSummariser:
     summariser = ModelSummariser(ChatModel(plan.model), plan)
     await summariser.summarise(turns, "2026-01-05")          # Summary, Malformed or Unavailable
 
-    If the service refuses the answer's form (400), it is asked without it, now and from then on. If it refuses the
-    number of tokens, it is asked for half of them.
+    If the service refuses the response format (400), it is asked without it, now and from then on. If it refuses the
+    number of tokens, it is asked for half as many.
     """
 
     def __init__(self, chat: ChatModel, plan: SummaryPlan) -> None:
@@ -72,13 +73,13 @@ class ModelSummariser:
         self._around = estimated_tokens(around) + VARYING_TOKENS
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable:
-        """Sum up a user's turns of a day (`date`, YYYY-MM-DD, as the model sees it); without turns, return at once.
+        """Sum up a user's turns of a day. Without turns, return an empty summary at once.
 
-        A failure is logged as one warning, without any message text.
+        `date` is the day as the model sees it, YYYY-MM-DD. A failure is logged as one warning, without users' texts.
         """
         if not turns:
             return Summary()
-        # Quoting a long day takes a second: do it in a thread.
+        # In a thread, because quoting a long day takes a second.
         day, question, tokens = await asyncio.to_thread(self._question, turns, date)
         if not day.said:
             return Malformed("nothing of the day fits into the model's context")
@@ -92,11 +93,11 @@ class ModelSummariser:
         return Malformed(str(answer.exception)) if answer.said else Unavailable(answer.reason, self.resumes_in())
 
     def resumes_in(self) -> float:
-        """Seconds until the service may be asked again; 0 if it may be asked now."""
+        """Return the seconds until the service may be asked again; 0 if it may be asked now."""
         return self._chat.resumes_in()
 
     def _question(self, turns: Sequence[Turn], date: str) -> tuple[QuotedDay, Messages, int]:
-        """Return the quoted day, the question about it, and the most tokens that its answer may have."""
+        """Return the quoted day, the question about it, and the maximum number of tokens of the answer."""
         room = self._plan.context_tokens - self._around
         least = min(LEAST_ANSWER_TOKENS, self._plan.max_tokens)
         day = QuotedDay.of(turns, date, self._plan.timezone, room - least)
@@ -104,7 +105,7 @@ class ModelSummariser:
         return day, question, max(least, min(self._plan.max_tokens, room - sum(one.tokens for one in day.said)))
 
     async def _asked(self, question: Messages, day: QuotedDay, tokens: int) -> Summary | NoAnswer:
-        """Get one answer. Each parameter that the service refuses is dropped or lowered, once."""
+        """Get one answer. If the service refuses a parameter, drop or lower it and ask again, once per parameter."""
         formed, most = self._formed, tokens
         while True:
             answer = await self._chat.attempt(

@@ -1,4 +1,4 @@
-"""Parses a model's answer as a summary, however it is wrapped, and defines the requested response format."""
+"""Reads the summary in a model's answer, also inside other text, and defines the response format to request."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streams.summaries.quoted_day import QuotedDay
 if TYPE_CHECKING:
     from openai.types.shared_params import ResponseFormatJSONSchema
 
-#: A longer text is not a sentence any more; it is cut here.
+#: Maximum number of characters of a text in a summary. A longer text is more than a sentence, so it is cut.
 ITEM_CHARS = 500
-#: Limit for the braces in an answer at which an object is tried.
+#: Maximum number of `{` in an answer from which a JSON object is read.
 MOST_BRACES = 100
-#: Limit for the mistakes reported to the model.
+#: Maximum number of mistakes that are reported to the model.
 _TOLD = 3
 
 _SECTIONS = tuple(Summary.model_fields)
@@ -30,7 +30,7 @@ ItemT = TypeVar("ItemT", bound=BaseModel)
 
 
 def response_format() -> ResponseFormatJSONSchema:
-    """The summary's JSON Schema, as strict as services require: every key is required, and no other is allowed."""
+    """Return the JSON Schema of a summary. As services demand, every key is required, and no other key is allowed."""
     schema = _strict(Summary.model_json_schema())
     return {"type": "json_schema", "json_schema": {"name": "summary", "strict": True, "schema": schema}}
 
@@ -48,10 +48,10 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary_in(answer: str, day: QuotedDay) -> Summary:
-    """Return the summary in an answer, with the messages' own ids.
+    """Return the summary in an answer, with the messages' own ids instead of the short ids.
 
-    Items that name no shown message are left out, and topics beyond `MOST_TOPICS`. Raises ValueError for an answer of
-    another form. Its text describes the error for the model, without quoting the answer.
+    Items that name no shown message are left out, and so are topics beyond `MOST_TOPICS`. Raises ValueError if the
+    answer has another form. The error's text tells the model what is wrong, without quoting the answer.
     """
     try:
         read = Summary.model_validate(_object_in(answer))
@@ -72,7 +72,10 @@ def summary_in(answer: str, day: QuotedDay) -> Summary:
 
 
 def _object_in(answer: str) -> dict[str, Any]:
-    """The first JSON object with a section in it: after thoughts and prefaces, in fences or in other objects."""
+    """Return the first JSON object that has a section of a summary.
+
+    Thoughts and other text may precede the object. It may be in a code block, or in another JSON object.
+    """
     text = _THINKING.sub("", answer, count=1)
     decoder = json.JSONDecoder(object_pairs_hook=_tidied)
     for start in _braces(text):
@@ -104,7 +107,10 @@ def _braces(text: str) -> Iterator[int]:
 
 
 def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:
-    """Keep the items that name shown messages and have a text, each text on one line."""
+    """Return the items that have a text and name a shown message.
+
+    Texts are put on one line, and short ids are replaced by the messages' own ids.
+    """
     kept = []
     for item in items:
         fields = {name: _line(value) if isinstance(value, str) else value for name, value in item}
@@ -120,7 +126,7 @@ def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:
 
 
 def _shown(sources: Iterable[str], day: QuotedDay) -> Iterator[str]:
-    """The short ids of shown messages: `m3`, `[m3]` and `3` are the same."""
+    """Yield the short ids of shown messages. `m3`, `[m3]` and `3` are read as the same id."""
     for source in sources:
         found = _SHORT_ID.fullmatch(source)
         if found and (short := f"m{int(found[1])}") in day.ids:
@@ -128,7 +134,10 @@ def _shown(sources: Iterable[str], day: QuotedDay) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """Return the text as one line, without line breaks and invisible characters that reverse it."""
+    """Return the text as one line of at most `ITEM_CHARS` characters.
+
+    Line breaks and invisible characters, such as bidi control characters, are replaced by spaces.
+    """
     return _cut(" ".join("".join(char if char.isprintable() else " " for char in text).split()), ITEM_CHARS)
 
 

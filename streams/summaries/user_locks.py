@@ -1,4 +1,7 @@
-"""Locks of users: their requests are answered one after the other, and none is written while they are forgotten."""
+"""Locks of users.
+
+A user's requests are answered one after the other, and no summary is written while the user is being forgotten.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from weakref import WeakValueDictionary
 class UserLock:
     """A user's locks.
 
-    `answering` is held while a model is asked, `writing` only while a file is written or removed; forgetting waits
-    only for `writing`. `forgotten` counts the forget commands; `begun` is its value when answering began.
+    `answering` is held while requests are answered, `writing` only while a file is written or removed. A forget
+    command waits only for `writing`. `forgotten` counts the forget commands. `begun` is the value of `forgotten` at
+    the time when answering began.
     """
 
     answering: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -22,13 +26,13 @@ class UserLock:
 
 
 class UserLocks:
-    """The locks of the users that are in use."""
+    """The locks of all users. Locks that no caller uses are dropped."""
 
     def __init__(self) -> None:
         self._users: WeakValueDictionary[str, UserLock] = WeakValueDictionary()
 
     def of(self, user_id: str) -> UserLock:
-        """The user's locks, for as long as the caller keeps them."""
+        """Return the user's locks. They exist as long as a caller has a reference to them."""
         user = self._users.get(user_id)
         if user is None:
             user = self._users[user_id] = UserLock()

@@ -1,7 +1,8 @@
 """A span for each batch that an agent handles, linked to the spans in which its records were produced.
 
-A span for each record would cost more than the record. A batch follows from many producers' spans, so none of them is
-its parent. The span records the batch's position and size: no key, which is a user's id, and no value.
+A span for each record would cost more than the processing of the record. The records of a batch come from the spans
+of many producers, so none of these spans can be the parent. The span records the offsets and the size of the batch.
+It records no key, because a key is a user's id, and no value.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from streams.runtime.batch_handler import BatchHandler
 from streams.telemetry.faults import failed
 from streams.telemetry.trace_context import context_of, given
 
-#: Links of one span, each to another producer's span. The SDK has the same limit.
+#: The maximum number of links of one span. Each links to the span of another producer. The SDK has the same limit.
 MOST_LINKS: Final = 128
 
 
@@ -48,7 +49,7 @@ def processing(tracer: Tracer, group_id: str, topic: str, handle: BatchHandler) 
                 "siltstone.kafka.offset.last": records[-1].offset,
             },
         )
-        if span.is_recording():  # headers are not read for a trace that is not sampled
+        if span.is_recording():  # if the trace is not sampled, the headers need not be read
             for context, attributes in links(records):
                 span.add_link(context, attributes)
         try:

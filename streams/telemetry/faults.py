@@ -8,9 +8,9 @@ from schemas.errors import ShardNotHere
 
 
 def failed(span: Span, exc: BaseException) -> None:
-    """Record the type of the error, not its text: that may name a user, or quote a message.
+    """Record the type of the error, but not its text, which may name a user or quote a message.
 
-    `ShardNotHere` is no failure: the request is forwarded, and another worker answers it.
+    `ShardNotHere` does not count as a failure, because the request is forwarded, and another worker answers it.
     """
     if isinstance(exc, ShardNotHere):
         span.set_attribute("siltstone.not_here", True)

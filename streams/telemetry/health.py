@@ -1,4 +1,4 @@
-"""The health of a worker, as its use cases see it."""
+"""The interface through which a worker's use cases read its health."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streams.telemetry.recovery_progress import Behind
 
 
 class Health(Protocol):
-    """What a worker says about itself."""
+    """The health of a worker."""
 
     @property
     def recovered(self) -> bool:
@@ -16,14 +16,14 @@ class Health(Protocol):
 
     @property
     def refusal(self) -> str:
-        """Why the broker refuses the worker now; empty if it does not, or cannot be reached."""
+        """The reason why the broker refuses the worker now; empty if it accepts the worker, or cannot be reached."""
 
     @property
     def url(self) -> str:
         """The URL at which other workers reach this one."""
 
     def not_ready(self) -> list[str]:
-        """Why the worker is not ready; empty when it is."""
+        """The reasons why the worker is not ready; empty if it is ready."""
 
     def warnings(self) -> list[str]:
         """Problems that do not stop the worker."""

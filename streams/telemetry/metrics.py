@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from streams.telemetry.recovery_progress import Behind
 
-#: Upper bounds of buckets in seconds, finest up to one second: loads are measured by that.
+#: The upper bounds of a histogram's buckets, in seconds. The buckets up to one second are narrow, because load tests
+#: judge the worker by ages in this range.
 PROMOTION_AGES: Final = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
     *(0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
@@ -273,7 +274,7 @@ class Metrics:
         )
 
     def behind(self, behind: Iterable[Behind]) -> None:
-        """Show the parts that are still being recovered; recovered parts lose their samples."""
+        """Set the gauges for the parts that are still being recovered, and remove the samples of recovered parts."""
         for gauge in (self.behind_done, self.behind_of_all, self.behind_seconds):
             gauge.clear()
         for one in behind:
@@ -285,11 +286,11 @@ class Metrics:
                 self.behind_seconds.labels(*labels).set(one.eta_seconds)
 
     def promoted(self) -> int:
-        """Return how many exchanges were promoted."""
+        """Return the number of exchanges that were promoted."""
         return sum(n for (outcome, _), n in labelled(self.decisions).items() if outcome == "promoted")
 
     def taken_in(self) -> int:
-        """Return how many events that bring a memory have been applied, regardless of their effect."""
+        """Return the number of applied events that bring a memory, regardless of their effect."""
         effects = labelled(self.memories)
         return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
 

@@ -1,8 +1,9 @@
 """Operations on memories as spans, by OpenTelemetry's conventions for generative AI (`gen_ai.memory.*`).
 
-They wrap the use cases of `MemoryService`, so they are the same for HTTP, MCP and its other callers. A store is the
-shard of a partition, `<consumer group>/<partition>`. No span records a user id: it is often a person's address or
-number, and a hash of it could be guessed by trying values.
+The spans wrap the use cases of `MemoryService`, so they are the same for HTTP, MCP and all other callers of it. In
+these conventions, a store is the shard of a partition, named `<consumer group>/<partition>`. No span records a user
+id, because it is often an e-mail address or a phone number. A hash of the id would not help: the id can be found by
+trying values.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from schemas.memories import SearchHit
 from streams.telemetry.faults import failed
 from streams.telemetry.spans import Found
 
-#: The operation that writing an event is, by event type. Links lie between memories, and are no operation on one.
+#: The name of the operation for the writing of an event, by event type. Events about links are missing, because a
+#: link lies between two memories, and the conventions have only operations on memories.
 OPERATIONS: Final = {
     "remember": "create_memory",
     **dict.fromkeys(("archive", "edit", "pin", "restore", "supersede", "unpin"), "update_memory"),
@@ -56,7 +58,7 @@ class Operations:
             yield
             return
         with self._operation(operation, partition) as span:
-            if (record_id := _memory_of(event)) is not None:  # without an id: all of the user's memories
+            if (record_id := _memory_of(event)) is not None:  # without an id, it is about all memories of the user
                 span.set_attribute("gen_ai.memory.record.id", str(record_id))
                 span.set_attribute("gen_ai.memory.record.count", 1)
             if self._content and isinstance(event, Remember | Edit) and event.text is not None:
@@ -80,7 +82,7 @@ class Operations:
                 raise
 
     def _records(self, span: Span, records: list[dict[str, Any]]) -> None:
-        """Record them as JSON, because a span's attribute cannot hold objects."""
+        """Record memories as JSON, because a span's attribute cannot hold objects."""
         span.set_attribute("gen_ai.memory.records", json.dumps(records, ensure_ascii=False))
 
 

@@ -1,7 +1,8 @@
-"""Export of spans by OTLP over HTTP to a collector; if it is away, they are dropped and the worker goes on.
+"""Exports spans to a collector, by OTLP over HTTP. If the collector does not answer, the spans are dropped.
 
-Needs the extra `otel`. Unset options follow the OTEL_… variables, which the SDK reads itself: the collector's
-address, headers, certificates and time-out, the service's name and other attributes, the sampler, sizes and delays.
+Needs the extra `otel`. For options that are not set, the SDK itself reads the OTEL_… variables: the collector's
+address, headers, certificates and time-out, the service's name and other attributes, the sampler, and the sizes and
+delays of batches.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from schemas.settings.telemetry import pairs
 log = logging.getLogger(__name__)
 
 DEFAULT_NAME: Final = "siltstone"
-#: How long a stop waits for a collector to take the last spans.
+#: Seconds that a stop waits for the collector to accept the last spans.
 FLUSH_SECONDS: Final = 2.0
-#: The SDK's loggers that log each attempt.
+#: The loggers by which the SDK logs each failed attempt to export.
 _SAYING: Final = (
     OTLPSpanExporter.__module__,
     BatchSpanProcessor.__module__,
@@ -50,7 +51,10 @@ class Export:
 
 
 class SaidOnce(SpanExporter):
-    """Logs once that a collector takes nothing, and once that it does again. Runs in the SDK's thread."""
+    """An exporter that logs only two events: the collector stops accepting spans, and it accepts them again.
+
+    `export` runs in the SDK's thread.
+    """
 
     def __init__(self, exporter: SpanExporter, where: str) -> None:
         self._exporter, self._where, self._over = exporter, where, False
@@ -76,7 +80,7 @@ class SaidOnce(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Give up the export in progress: its pause before the next attempt ends now."""
+        """Stop exporting. An export that waits for its next attempt is given up at once."""
         if not self._over:
             self._over = True
             self._exporter.shutdown()
@@ -84,7 +88,10 @@ class SaidOnce(SpanExporter):
                 logging.getLogger(name).removeFilter(self._is_grave)
 
     def _is_grave(self, record: logging.LogRecord) -> bool:
-        """Filter the SDK's own log. A logger's level would apply to the whole process, and outlive this object."""
+        """Filter the SDK's own log, until `shutdown` removes the filter.
+
+        A changed level of the logger would stay after `shutdown`, for the whole process.
+        """
         return record.levelno >= logging.CRITICAL
 
 
@@ -96,10 +103,10 @@ def exporter_of(settings: TelemetrySettings) -> SaidOnce:
 
 
 def provider_of(settings: TelemetrySettings, exporter: SpanExporter) -> TracerProvider:
-    """Return a provider whose spans have the service's attributes, are sampled, and sent in batches by a thread."""
+    """Return a provider of sampled spans with the service's attributes. A thread of it sends the spans in batches."""
     named = {SERVICE_NAME: settings.service_name} if settings.service_name else {}
     resource = Resource.create(named)
-    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # not named by a variable either
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # no OTEL_… variable has the name either
         resource = resource.merge(Resource({SERVICE_NAME: DEFAULT_NAME}))
     provider = TracerProvider(sampler=sampler_of(settings.sample_ratio), resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -107,5 +114,8 @@ def provider_of(settings: TelemetrySettings, exporter: SpanExporter) -> TracerPr
 
 
 def sampler_of(ratio: float | None) -> Sampler | None:
-    """Return a sampler that follows the caller's decision. None: OTEL_TRACES_SAMPLER decides, or all are recorded."""
+    """Return a sampler that follows the caller's decision, and records this ratio of the traces that begin here.
+
+    Return None if `ratio` is None. Then OTEL_TRACES_SAMPLER decides; without that variable, all traces are recorded.
+    """
     return None if ratio is None else ParentBased(TraceIdRatioBased(ratio))

@@ -21,7 +21,11 @@ from streams.telemetry.trace_context import context_of, given, record_headers
 
 
 class RecordedSpans:
-    """`Spans` of a tracer provider; `end` sends the spans it still holds. With `content`, texts are recorded too."""
+    """The implementation of `Spans` with a tracer `provider`.
+
+    If `content` is true, the texts of questions and memories are recorded as well. `close` calls `end`, which sends
+    the spans that the provider still holds.
+    """
 
     on: Final = True
 

@@ -1,7 +1,8 @@
 """The recovery of each partition: progress and time left.
 
 A shard that is opened, restored from a checkpoint or filled up from the log reports its progress here. So do the
-windows while their changelogs are read. From this, a request to a recovering partition learns when to retry.
+windows while their changelogs are read. The answer to a request for a recovering partition uses this to say when the
+client may retry.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ Doing = Literal["opening", "restoring", "catching up"]
 Unit = Literal["rows", "bytes", "records"]
 
 UNITS: Final[Mapping[Doing, Unit]] = {"opening": "rows", "restoring": "bytes", "catching up": "records"}
-#: The rate is that of the last so many seconds: it shows a slowdown, but not a short pause.
+#: The number of seconds over which the rate of the progress is measured. It is short enough to show a slowdown, and
+#: long enough not to show a short pause.
 RATE_SECONDS: Final = 10.0
-#: Seconds between two samples of the progress: thousands of calls a second add no information.
+#: The minimum number of seconds between two samples of the progress. There may be thousands of calls a second, and
+#: more samples would add no information.
 NOTED_SECONDS: Final = 0.1
 
 
@@ -30,8 +33,8 @@ NOTED_SECONDS: Final = 0.1
 class Behind:
     """A part of a partition that is still being recovered, and its progress.
 
-    `done` and `of_all` are in `unit`; `of_all` is None until it is known. `eta_seconds` is the time left at the rate
-    of the last seconds; None while there is no rate.
+    `done` is the amount that is recovered, and `of_all` the total, both in `unit`. `of_all` is None until it is
+    known. `eta_seconds` is the time left at the rate of the last `RATE_SECONDS`; None while there is no rate.
     """
 
     partition: int
@@ -46,7 +49,7 @@ class Behind:
         return f"partition {self.partition}: {self.what()}"
 
     def what(self) -> str:
-        """Return the text without the partition."""
+        """Return the progress as text, without the partition."""
         said = f"{self.part}: {self.doing}"
         if self.of_all is not None:
             done, of_all = (in_units(n) if self.unit == "bytes" else f"{n:,}" for n in (self.done, self.of_all))
@@ -56,7 +59,7 @@ class Behind:
 
 @dataclass(eq=False, slots=True)
 class _Way:
-    """The progress of one part of a partition. `noted` are samples (seconds, done), oldest first."""
+    """The progress of one part of a partition. `noted` has samples (clock time in seconds, `done`), oldest first."""
 
     doing: Doing
     done: int
@@ -78,10 +81,10 @@ class _Way:
 
 
 class RecoveryProgress:
-    """Thread-safe: shards are opened and restored on threads of their own.
+    """The progress of all partitions of a worker. Thread-safe, because shards are opened and restored on own threads.
 
-    `clock` returns seconds. `windows` returns (records read, records in all) of the changelogs, by partition, while
-    they are being read.
+    `clock` returns seconds. `windows` returns (number of records read, total number of records) of the windows'
+    changelogs, by partition, while the changelogs are being read.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -106,7 +109,10 @@ class RecoveryProgress:
         return reached
 
     def is_to_catch_up(self, partition: int) -> None:
-        """Note that the shard must catch up with the log once it is open."""
+        """Note that the shard is catching up with the log.
+
+        If the shard is not open yet, this changes nothing: the end of its opening notes that it is catching up.
+        """
         with self._lock:
             opening = (partition, "memories") in self._ways
         if not opening:
@@ -119,7 +125,7 @@ class RecoveryProgress:
                 self._ways.pop((partition, part), None)
 
     def keep(self, partitions: Collection[int]) -> None:
-        """Drop all other partitions: they are no longer ours."""
+        """Drop all other partitions, because they are no longer ours."""
         with self._lock:
             self._ways = {key: way for key, way in self._ways.items() if key[0] in partitions}
 
@@ -145,5 +151,8 @@ class RecoveryProgress:
 
 
 def seconds_left(behind: Iterable[Behind]) -> float | None:
-    """Return the seconds until all of this is done, in parallel; None if no part has an estimate."""
+    """Return the estimated seconds until all parts are recovered; None if no part has an estimate.
+
+    The parts are recovered in parallel, so this is the longest of their estimates.
+    """
     return max((one.eta_seconds for one in behind if one.eta_seconds is not None), default=None)

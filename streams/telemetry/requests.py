@@ -1,7 +1,8 @@
 """A span for each HTTP request, in the trace that its `traceparent` names.
 
-Its name is the route's template: paths contain ids of sessions and memories, and queries ids of users, so neither is
-recorded. The request's headers get this span's context, so that a worker it is forwarded to continues the trace.
+The name of the span has the route's template. The path and the query are not recorded, because they contain ids of
+sessions, memories and users. The request's headers get the context of this span. So if the request is forwarded, the
+other worker continues the trace.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from streams.telemetry.spans import RouteOf
 from streams.telemetry.trace_context import PARENT, STATE, context_of, given, headers_of
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-#: They are requested every few seconds, and would be most of the spans.
+#: Paths that get no spans. They are requested every few seconds, so most of the spans would be theirs.
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 

@@ -13,14 +13,14 @@ from schemas.memories import SearchHit
 from schemas.topics import Headers
 from streams.runtime.batch_handler import BatchHandler
 
-#: Called with the hits.
+#: Called with the hits of a search.
 Found = Callable[[Sequence[SearchHit]], None]
 #: Returns the template of the route that a request (method, path) matches, or None.
 RouteOf = Callable[[str, str], str | None]
 
 
 class Spans(Protocol):
-    """Makes spans. While it is not `on`, frequent callers skip its other methods."""
+    """Makes spans. If `on` is False, callers that run often do not call the other methods."""
 
     @property
     def on(self) -> bool:
@@ -30,10 +30,13 @@ class Spans(Protocol):
         """Wrap `handle` in a span for each fetched batch of the topic."""
 
     def passed_on(self, record: Any) -> Headers:
-        """Return headers for records that follow from this one: its trace context, or the current span's."""
+        """Return headers for records that are produced because of this one.
+
+        They have this record's trace context; if it has none, the current span's.
+        """
 
     def outgoing(self) -> Headers:
-        """Return headers for a record produced now: the current span's trace context; empty without a span."""
+        """Return headers for a record that is produced now: the trace context of the current span, or nothing."""
 
     def searching(self, partition: int, text: str) -> AbstractContextManager[Found]:
         """Record a search for a text in a user's memories."""
@@ -45,7 +48,7 @@ class Spans(Protocol):
         """Wrap `app` in a span for each request."""
 
     async def close(self) -> None:
-        """Send the recorded spans, within seconds."""
+        """Send the spans that are not sent yet. This takes at most some seconds."""
 
 
 def _nobody_asks(hits: Sequence[SearchHit]) -> None:
@@ -80,4 +83,4 @@ class NoSpans:
         return app
 
     async def close(self) -> None:
-        """Nothing to send."""
+        """Do nothing, because there are no spans to send."""

@@ -1,7 +1,7 @@
 """Trace contexts in the headers of records and requests, by W3C Trace Context.
 
-`traceparent` names the span in which a record was produced; `tracestate` is other systems' data to pass on with it.
-Baggage is not read: it may contain anything, and would go into every record.
+`traceparent` names the span in which a record was produced. `tracestate` has data of other systems, which is passed
+on. Baggage is not read, because it may contain any data, and would go into every record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from schemas.topics import Headers
 
 _W3C: Final = TraceContextTextMapPropagator()
 PARENT, STATE = "traceparent", "tracestate"
-#: The length that the recommendation requires to be passed on; a longer state is left out, not cut.
+#: The maximum length of `tracestate` in bytes. W3C Trace Context requires that this length is passed on. A longer
+#: state is not cut, but left out.
 LONGEST_STATE: Final = 512
 
 
@@ -47,7 +48,7 @@ def headers_of(context: trace.SpanContext) -> dict[str, str]:
 
 
 def record_headers(context: trace.SpanContext) -> Headers:
-    """Return the same for a record; empty if the context is of no span."""
+    """Return the headers of a span in the form that a Kafka record needs; empty if the context is not valid."""
     if not context.is_valid:
         return ()
     return [(name, value.encode()) for name, value in headers_of(context).items()]

@@ -12,7 +12,7 @@ from streams.telemetry.activity.readings import Readings
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """`newest_sessions(n)` returns at most `n` of the sessions with the newest messages, newest first."""
+    """A worker's activity. `newest_sessions(n)` returns the `n` sessions with the newest messages, newest first."""
 
     flow: Flow
     readings: Readings

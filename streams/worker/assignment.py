@@ -1,4 +1,4 @@
-"""Assigned and revoked partitions: recover tables, look for losses, let shards catch up with the log."""
+"""Reacts to assigned and revoked partitions: recovers tables, looks for lost records, and lets shards catch up."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class Assignment:
         return self._recovered
 
     async def tables_recovered(self) -> None:
-        """Called when all tables are recovered."""
+        """Complete the recovery. Faust calls this when all tables are recovered."""
         windows, stores, assignments = self._intake.windows, self._context.stores, self._hot.assignments
         await self._intake.short_term.recovered()
         if assignments != self._hot.assignments:
-            return  # a newer assignment is being recovered, and will call this
+            return  # a newer assignment is being recovered; this method is called again after its recovery
         for partition in stores.partitions():
             stores.fitted(partition)
-            if not windows.has_changes(partition):  # else the next flush records it, with these changes
+            if not windows.has_changes(partition):  # otherwise the next flush commits the state with these changes
                 stores.commit(partition, self._hot.outbox.ends(partition), stores.begin())
         self._notes.recovered()
         self._recovered = True
@@ -83,7 +83,8 @@ class Assignment:
     async def _sought(self) -> None:
         short_term, topics = self._intake.short_term, self._topics
         started_over = [short_term.start_over(p) for p in self._hot.read_from_start(topics.conversations)]
-        # Flush before the new log is read: its rows have smaller offsets, so the former log's rows would win.
+        # Flush the deleted rows of the former log before the new log is read. The rows of the new log have smaller
+        # offsets: at a later restore, rows of the former log would replace them.
         if any(started_over) and not await self._hot.outbox.flush():
             servers = self._context.settings.kafka.bootstrap_servers
             self._hot.halt(BrokerUnavailable(servers), "sessions of the former log")
@@ -94,7 +95,7 @@ class Assignment:
                 self._timers.beside(self._catch_up(partition, committed[partition], self._hot.assignments))
 
     async def _look_for_losses(self) -> None:
-        """Look in the windows' changelogs, and between the records read and the group's offsets now."""
+        """Report records that the windows' changelogs have lost, or that a changed offset of the group skips."""
         hot, topic, windows = self._hot, self._topics.conversations, self._intake.windows
         self._losses.restored(await hot.restored(), "sessions", topic, hot.committed(topic))
         for partition, committed in hot.moved(topic).items():
@@ -105,11 +106,11 @@ class Assignment:
             self._timers.beside(self._losses.moved(requests, partition, None, committed))
 
     async def _catch_up(self, partition: int, committed: int, assignments: int) -> None:
-        while assignments == self._hot.assignments:  # else it starts again, with the new committed offset
+        while assignments == self._hot.assignments:  # a newer assignment starts this again, with its committed offset
             try:
                 await self._long_term.catch_up(partition, committed)
                 return
-            except BrokerUnavailable as exc:  # resume where it stopped
+            except BrokerUnavailable as exc:  # the next attempt continues at the shard's position
                 log.warning("shard %d: %s", partition, exc)
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception as exc:

@@ -1,4 +1,4 @@
-"""Dead letters: read them, mend them, and check them for producing to the topics that they came from."""
+"""Reads dead letters, and checks mended ones before they are produced to their source topics again."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from streams.kafka.clients.newest_records import newest_records, record_at
 from streams.memory import agent as long_term
 from streams.summaries import requests as summary_requests
 
-#: On one page.
+#: The maximum number of dead letters on a page.
 MOST_LETTERS: Final = 100
-#: Of one value: a person reads and mends it in a form.
+#: The maximum number of bytes of a value that are shown. A person reads and mends the value in a form.
 SHOWN_BYTES: Final = 256 * 1024
-#: Of all values of a page together, and the least of each.
+#: The approximate maximum number of characters of all values on a page, and the number of characters that each value
+#: shows in any case.
 ALL_SHOWN_CHARS: Final = 2 << 20
 BEGINNING_CHARS: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A record of `dead-letters`, as a person reads it.
+    """A record of `dead-letters`, in a form that a person can read.
 
-    `source_…` is where it came from; the offset is -1 if it was never in a topic. `text` is the value, shortened if
-    `cut`, with replacement characters for invalid UTF-8. `at` is when it was written (epoch ms).
+    `source_topic`, `source_partition` and `source_offset` name the original record; partition and offset are -1 if it
+    was never in the topic. `text` is the value, with replacement characters for invalid UTF-8. If `cut`, `text` is
+    only the beginning of the value. `at` is the time at which the dead letter was written (epoch ms).
     """
 
     partition: int
@@ -78,18 +80,19 @@ class Repairing:
         return cut(await newest_records(self._kafka, self._topic, MOST_LETTERS, _letter))
 
     async def one(self, partition: int, offset: int) -> Letter | None:
-        """Return a letter, or None. Raises as `newest` does."""
+        """Return the letter at this offset; None if there is none. Raises the same errors as `newest`."""
         record = await record_at(self._kafka, self._topic, partition, offset)
         return None if record is None else _letter(record)
 
     def takes(self, letter: Letter) -> bool:
-        """True if the letter can be mended: workers read its source topic."""
+        """True if the letter can be mended, because workers read its source topic."""
         return letter.source_topic in self._decoders
 
     def mended(self, letter: Letter, text: str) -> Mended:
-        """Return the record to produce. Raises `BadRecord` if the topic's own decoder still cannot read it.
+        """Return the record to produce, with `text` as its value.
 
-        A message without a time gets that of its dead letter: the original record's time is not kept.
+        Raises `BadRecord` if the decoder of the source topic still cannot read it. A message or event without a time
+        gets the time of its dead letter, because the time of the original record is not kept.
         """
         decode = self._decoders.get(letter.source_topic)
         if decode is None:
@@ -105,7 +108,7 @@ class Repairing:
 
 
 def cut(letters: Sequence[Letter], room: int = ALL_SHOWN_CHARS) -> list[Letter]:
-    """Cut texts so that a page has about `room` characters; each keeps its first `BEGINNING_CHARS`."""
+    """Cut the letters' texts, so that a page has about `room` characters. Each keeps its first `BEGINNING_CHARS`."""
     found = []
     for letter in letters:
         shown = max(BEGINNING_CHARS, room)

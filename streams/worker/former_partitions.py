@@ -1,9 +1,10 @@
-"""Applies forget commands to the shards that stay on disk after their partitions moved.
+"""Applies forget commands to the shards that stay on disk after their partitions have moved to other workers.
 
-A shard, day files and the analysts' rows stay on disk when a partition moves to a worker with a data directory of its
-own: if it returns, only new records have to be read. So the log of these partitions is searched for forget
-commands, from the shard's position on. In a shared directory, the shard is open or locked, and its owner applies
-them. Windows are removed: their changelogs can restore all remaining rows.
+If workers have separate data directories, the shard, the day files and the analysts' rows of a partition stay on disk
+when the partition moves. If the partition returns, only new records have to be read. So this worker searches the log
+of these partitions for forget commands, from the shard's position on. If workers share a data directory, the new
+owner has the shard open, and applies the commands itself. Windows are removed, because their changelogs can restore
+all rows that are not forgotten.
 """
 
 from __future__ import annotations
@@ -33,16 +34,20 @@ log = logging.getLogger(__name__)
 
 
 class FormerWindows:
-    """Removes windows of partitions that have moved to other workers: forget commands do not reach them here."""
+    """Removes the windows of partitions that have moved to other workers.
+
+    Otherwise these files would keep forgotten data, because forget commands do not reach them.
+    """
 
     def __init__(self, stores: Callable[[], WindowStores], ours: Callable[[], Collection[int]]) -> None:
         self._stores, self._ours = stores, ours
         self._seen: frozenset[int] = frozenset()
 
     async def tick(self) -> None:
-        """Remove windows that were not ours at the last tick either, because partitions often return within seconds.
+        """Remove the windows of partitions that were not ours at the last tick either.
 
-        A partition that returns later is restored from its changelogs.
+        They stay until the second tick, because partitions often return within seconds. If a partition returns later,
+        its windows are restored from their changelogs.
         """
         stores, ours = self._stores(), self._ours()
         if not ours:
@@ -64,9 +69,10 @@ class FormerWindows:
 
 
 class FormerShards:
-    """The shards in the data directory that are not this worker's.
+    """Applies forget commands to shards in the data directory whose partitions other workers own.
 
-    `end` returns the offset after the newest record of a partition's log, `read` the records between two offsets.
+    `end` returns the offset after the newest record of a partition's log. `read` returns the records between two
+    offsets.
     """
 
     def __init__(
@@ -89,7 +95,7 @@ class FormerShards:
         self._looked: dict[int, int] = {}
 
     async def tick(self) -> None:
-        """Apply the forget commands since the last tick. Those that fail are tried again at the next tick."""
+        """Apply the forget commands since the last tick. If this fails for a shard, the next tick tries it again."""
         ours = self._shards.partitions()
         for partition in ours:
             self._looked.pop(partition, None)
@@ -100,8 +106,8 @@ class FormerShards:
                 try:
                     await self._follow(partition, catalog)
                 except (ShardLocked, ShardNotHere):
-                    continue  # its owner applies the commands
-                except (SiltstoneError, TimeoutError, OSError, duckdb.Error) as exc:  # damaged, or a full disk
+                    continue  # the shard's owner applies the commands
+                except (SiltstoneError, TimeoutError, OSError, duckdb.Error) as exc:  # such as damage, or a full disk
                     why = type(exc).__name__ if isinstance(exc, duckdb.Error) else exc
                     log.warning("shard %d: its files here were not checked for forgotten data: %s", partition, why)
 

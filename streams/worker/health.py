@@ -1,4 +1,4 @@
-"""Whether a worker is ready, and why not."""
+"""The health of a worker: whether it is ready, and the reasons if it is not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from streams.worker.wiring.checkpoints import Checkpointing
 
 
 class WorkerHealth:
-    """`url` returns the URL at which other workers reach this one. Reasons never contain the path `data_dir`."""
+    """The implementation of `Health` for a worker.
+
+    `url` returns the URL at which other workers reach this one. No reason contains the path `data_dir`.
+    """
 
     def __init__(
         self,
@@ -34,11 +37,11 @@ class WorkerHealth:
 
     @property
     def ready(self) -> bool:
-        """True if tables are recovered, shards open, the model loaded, and processed records can be committed."""
+        """True if `not_ready` has no reason: all state is recovered, and processed records can be committed."""
         return not self.not_ready()
 
     def not_ready(self) -> list[str]:
-        """Why the worker is not ready; empty when it is."""
+        """The reasons why the worker is not ready; empty if it is ready."""
         reasons = []
         if self._hot.halted is not None:
             why = str(self._hot.halted).replace(self._data_dir, "data_dir")
@@ -72,7 +75,7 @@ class WorkerHealth:
 
     @property
     def refusal(self) -> str:
-        """Why the broker refuses the worker now; empty if it does not, or cannot be reached."""
+        """The reason why the broker refuses the worker now; empty if it accepts the worker, or cannot be reached."""
         return self._broker.refusal
 
     @property

@@ -1,4 +1,4 @@
-"""Jobs that run beside the agents, on timers or when there is time."""
+"""Jobs that run beside the agents, on timers or while there is no backlog."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from tables.unused_memory import give_back
 
 log = logging.getLogger(__name__)
 
-#: How often search rows of new memories are filled in.
+#: Seconds between two runs that fill in the search rows of new memories.
 FILL_SECONDS: Final = 1.0
-#: How often the removal of forgotten users' files is retried, and of interrupted replays.
+#: Seconds between two attempts to remove the remaining files of forgotten users, and interrupted replays.
 SWEEP_SECONDS: Final = 60.0
-#: How often forget commands are applied to files of other workers' partitions.
+#: Seconds between two runs that apply forget commands to the files of other workers' partitions.
 FORMER_SECONDS: Final = 300.0
-#: How often unused memory is returned to the system.
+#: Seconds between two runs that return unused memory to the system.
 GIVE_BACK_SECONDS: Final = 60.0
-#: How often, at least, forgotten rows of windows are erased from the disk.
+#: The maximum number of seconds between two runs that erase forgotten rows of windows from the disk.
 ERASE_SECONDS: Final = 60.0
-#: How often shards drop data that is too old.
+#: Seconds between two runs in which the shards drop data that is too old.
 RETENTION_SECONDS: Final = 600.0
 
 
 class Jobs:
-    """Ageing, cleanup, retention, refining, the analysts' copy, a changed embedding model, former partitions."""
+    """The jobs: ageing, cleanup, retention, refining, the analysts' copy, re-embedding, and former partitions."""
 
     def __init__(
         self, context: WorkerContext, storage: Storage, summaries: SummariesAgent, rater: RatingChat | None
@@ -65,7 +65,7 @@ class Jobs:
                 refiner=ModelRefiner(rater.chat),
                 concurrency=max(
                     1, rater.settings.concurrency // 4
-                ),  # most places are for ratings: they delay commits
+                ),  # most of the parallel requests are left for ratings, because commits wait for ratings
                 shards=shards,
                 event_log=event_log,
                 metrics=metrics,
@@ -152,24 +152,31 @@ class Jobs:
             self.refining.born(partition, memories)
 
     def forgot(self) -> None:
-        """Note that something was forgotten: copies may hold it as well."""
+        """Note that data was forgotten. The analysts' copy and interrupted replays may still contain it."""
         self.analytics.forgot()
         self._newest_forgetting = now_ms()
 
     async def _age(self) -> None:
-        """Recompute states; then remove and archive by a time that has surely passed, even if the clock is ahead."""
+        """Recompute the states of memories; then request the removal and archiving of memories.
+
+        While the clock or a shard is not ready, nothing is done. Removal and archiving use a time that is certainly
+        not in the future, even if the clock is ahead.
+        """
         if await self.lifecycle.recompute():
             passed = self._context.clock.passed()
             await self.expiry.tick(passed)
             await self.cleanup.tick(passed)
 
     async def _drop_replays(self) -> None:
-        """Repeat this at each tick: a replay that is running now may be interrupted later."""
+        """Remove interrupted replays that began before the newest forget command: they may contain forgotten texts.
+
+        Each tick repeats this, because a replay that is running now may be interrupted later.
+        """
         if self._newest_forgetting:
             await asyncio.to_thread(drop_interrupted, self._context.settings.data_dir, self._newest_forgetting)
 
     async def _erase_rows(self) -> None:
-        """Erase forgotten rows of windows from the disk. If it is full, the next tick tries again."""
+        """Erase forgotten rows of windows from the disk. If the disk is full, the next tick tries again."""
         stores = self._context.stores
         for partition in stores.partitions():
             try:

@@ -1,4 +1,4 @@
-"""Registration of what Faust runs: four tables and three agents."""
+"""Registers the four tables and the three agents that Faust runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ def register(
     long_term: LongTermAgent,
     summaries: SummariesAgent,
 ) -> None:
-    """Faust recovers the tables before agents see a record, and then calls the assignment."""
+    """Add the tables and the agents to Faust.
+
+    Faust recovers the tables before an agent gets a record. After the recovery it calls
+    `assignment.tables_recovered`.
+    """
     hot, topics, windows, n = context.hot, context.topics, intake.windows, context.partitions
     hot.table(EXCHANGES, windows.exchanges, partitions=n)
     hot.table(

@@ -4,7 +4,7 @@
     <data_dir>/analytics/parquet/<table>/<p>.parquet  the rows of shard p
 
 Each shard writes its rows into `staged/` (`export`). `assemble` moves the files to their places, makes a new DuckDB
-file beside the old one, and then replaces the old one: a process that has the old file open goes on reading it.
+file beside the old one, and then replaces the old one. A process that has the old file open can still read it.
 Workers that share a data directory share the copy: each exports its own shards, and assembles the exports of all.
 """
 
@@ -34,17 +34,21 @@ from tables.paths import quoted, synced
 TABLES = ("memories", "links", "transitions", "archive")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
-#: Casts of ids, including those in files that an older worker has written.
+#: Types of columns that are cast in the copy, including ids in Parquet files that an older worker has written.
 _IN_COPY = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]"}
-#: pandas cannot read lists of UUIDs, and Polars reads these and JSON as bytes.
+#: Types of columns that are cast in Parquet files. pandas cannot read lists of UUIDs, and Polars reads such lists and
+#: JSON as bytes.
 _IN_PARQUET = {**_IN_COPY, "JSON": "VARCHAR"}
-#: Interval at which a process checks whether another one's copy is done.
+#: Seconds between two checks whether another process has finished its copy.
 _LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Size and time of a catalog's file and of its WAL: if they are equal, nothing was committed in between."""
+    """The sizes and modification times of a catalog's file and its WAL.
+
+    If two fingerprints are equal, nothing was committed between them.
+    """
 
     files: tuple[tuple[int, int] | None, ...]
 
@@ -63,7 +67,7 @@ def _size_and_time(path: Path) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The content of a copy; `at` is the time of its scores (epoch ms)."""
+    """A finished copy: its file, its contents, and its `size` in bytes. Its scores are as of `at` (epoch ms)."""
 
     path: Path
     at: int
@@ -73,7 +77,7 @@ class Copy:
 
 
 def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> frozenset[str]:
-    """Write a shard's rows, in one transaction, into `folder`/staged; return the tables that it has."""
+    """Write a shard's rows, as of one transaction, into `folder`/staged. Return the tables that were written."""
     staged = folder / "staged"
     staged.mkdir(parents=True, exist_ok=True)
     db.execute("BEGIN TRANSACTION")
@@ -91,7 +95,7 @@ def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> froze
 
 
 def _columns(db: duckdb.DuckDBPyConnection, rows: str, kinds: Mapping[str, str]) -> str:
-    """Return the columns that are copied, some of them cast."""
+    """Return the copied columns, for a SELECT. Columns of the types in `kinds` are cast."""
     found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE FROM {rows})").fetchall()
     return ", ".join(
         f'CAST("{name}" AS {kinds[kind]}) AS "{name}"' if kind in kinds else f'"{name}"'
@@ -108,10 +112,10 @@ def assemble(
     memory: int = BRIEFLY,
     interruption: Interruption | None = None,
 ) -> Copy:
-    """Move the exported shards' files to their places and replace the copy by a new one, its scores as of `at`.
+    """Move the exported files to their places, and replace the copy by a new one, with scores as of `at` (epoch ms).
 
-    It is made within `memory` bytes; beyond that it uses the disk. Raises `DataDirError`, also if it is interrupted:
-    then the former copy stays.
+    DuckDB uses at most `memory` bytes, and the disk for the rest. Raises `DataDirError`, also after an interruption.
+    After an error, the former copy stays in place.
     """
     interruption = interruption or Interruption()
     with _only_one(folder, interruption):
@@ -123,7 +127,7 @@ def assemble(
                     (folder / "staged" / _staged_name(table, partition)).replace(place)
                 else:
                     place.unlink(missing_ok=True)
-        made = folder / "staged" / FILE  # under its final name, which is also the database's own
+        made = folder / "staged" / FILE  # the file's final name, because DuckDB names the database after it
         for leftover in (made, made.with_name(f"{FILE}.wal")):
             leftover.unlink(missing_ok=True)
         shutil.rmtree(made.with_name(f"{FILE}.tmp"), ignore_errors=True)
@@ -136,7 +140,7 @@ def assemble(
 
 
 def unstage(folder: Path, partitions: Iterable[int]) -> None:
-    """Remove these shards' exported files that were not moved. The next export overwrites those that cannot be."""
+    """Remove the staged files of these shards. If a file cannot be removed, the next export overwrites it."""
     for partition in partitions:
         for table in TABLES:
             with contextlib.suppress(OSError):
@@ -152,7 +156,7 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
                 "union_by_name = true, hive_partitioning = false)"
             )
             db.execute(f"CREATE TABLE {table} AS SELECT {_columns(db, rows, _IN_COPY)} FROM {rows}")
-        elif table == "archive":  # only older workers have opened these shards
+        elif table == "archive":  # only older workers, which have no archive, opened these shards
             db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
     db.execute(
         "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
@@ -166,7 +170,7 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
             "half_life_days": lifecycle.half_life_days,
         },
     )
-    for macros in ("lifecycle", "states_over_time"):  # an analyst's connection needs them too
+    for macros in ("lifecycle", "states_over_time"):  # permanent macros, because analysts need them, too
         db.execute(statement(macros).replace("TEMP MACRO", "MACRO"))
     db.execute(statement("analytics_views"))
     db.execute(statement("score_statistics"))
@@ -175,7 +179,7 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
 
 
 def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
-    """Copy the shards in a data directory that no worker has open, their scores as of `now` (epoch ms).
+    """Make a copy of all shards in a data directory, with scores as of `now` (epoch ms). No worker may be running.
 
     With the event clock, the scores are as of the newest access or change of state instead. Raises `ShardLocked`,
     `ShardError` and `DataDirError`.
@@ -183,7 +187,7 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
     folder, exported, newest = data_dir / "analytics", {}, 0
     for partition, path in catalogs(data_dir).items():
         if inspect_catalog(partition, path).model is None:
-            continue  # nothing was ever written
+            continue  # nothing was ever written into this shard
         try:
             with connect(path, read_only=True) as db:
                 exported[partition] = export(db, partition, folder)
@@ -200,7 +204,10 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
 
 @contextmanager
 def _only_one(folder: Path, interruption: Interruption) -> Iterator[None]:
-    """One process at a time; the lock ends with the process. Errors inside the block become a `DataDirError`."""
+    """Run the block in only one process at a time. If the process ends, its lock ends, too.
+
+    DuckDB's and the system's errors inside the block are raised as `DataDirError`.
+    """
     try:
         (folder / "staged").mkdir(parents=True, exist_ok=True)
         with (folder / "staged" / "lock").open("w") as lock:
@@ -221,7 +228,7 @@ def _locked(file: IO[str]) -> bool:
 
 
 def parquet(folder: Path, table: str, partition: int) -> Path:
-    """Return the file of a shard's table."""
+    """Return the path of the Parquet file with a shard's rows of a table."""
     return folder / "parquet" / table / f"{partition}.parquet"
 
 
@@ -230,7 +237,7 @@ def _staged_name(table: str, partition: int) -> str:
 
 
 def described(copy: Copy, data: Path) -> dict[str, Any]:
-    """Return the copy for JSON. The path is relative to the data directory: clients need not know where that is."""
+    """Return a description of the copy for JSON. Its path is relative to the data directory."""
     return {
         "path": str(copy.path.resolve().relative_to(data.resolve())),
         "at": copy.at,

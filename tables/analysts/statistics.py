@@ -1,4 +1,4 @@
-"""Statistics over several shards: the distribution of scores, and changes of state in time.
+"""Statistics over several shards: the distribution of scores, and changes of state over time.
 
 Each shard counts its own rows (`sql/score_points.sql`, `sql/daily_transitions.sql`, `sql/states_over_time.sql`); this
 module adds the counts.
@@ -46,7 +46,10 @@ class ScoreDistribution:
 
 
 def distribution(points: Mapping[int, int]) -> ScoreDistribution:
-    """Return bins, clusters and outliers of memories by whole points of their score. Takes milliseconds."""
+    """Return histogram, clusters and outliers of the scores. `points` has the number of memories by whole points.
+
+    It takes milliseconds.
+    """
     with connect() as db:
         db.execute("CREATE TABLE score_points (point INTEGER, memories BIGINT)")
         if points:
@@ -68,13 +71,13 @@ def _rows(db: duckdb.DuckDBPyConnection, view: str) -> list[dict[str, Any]]:
 
 
 def first_moment(now: int, days: int) -> int:
-    """Return the midnight (UTC, epoch ms) at which a period of `days` calendar days begins that ends at `now`."""
+    """Return the first midnight (UTC, epoch ms) of a period of `days` calendar days that ends at `now`."""
     return max(0, now - now % DAY_MS - (days - 1) * DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often memories go from one state to another. `daily_percent` is of the present number of memories."""
+    """The rate of changes from one state to another. `daily_percent` is a percentage of the present memories."""
 
     from_state: str
     to_state: str

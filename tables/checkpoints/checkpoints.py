@@ -30,12 +30,16 @@ from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published,
 
 log = logging.getLogger(__name__)
 
-#: A pack that no manifest names belongs to a take in progress, unless it is older than this, in seconds.
+#: Seconds. A younger pack that no manifest names may belong to a take in progress; an older one is removed.
 ORPHANED_AFTER: Final = 3600.0
 
 
 class Taken(NamedTuple):
-    """A new checkpoint: `uploaded` bytes of packs and manifest were sent; its files have `whole` bytes."""
+    """A new checkpoint.
+
+    `uploaded` is the number of bytes that were sent, of packs and of the manifest. `whole` is the number of bytes of
+    all files.
+    """
 
     generation: int
     uploaded: int
@@ -51,7 +55,10 @@ class Expired(NamedTuple):
 
 
 class _Last(NamedTuple):
-    """What this process remembers of a partition's last take: the sealed files, and the generation's packs."""
+    """A partition's last take by this process: the state of the sealed files, and the packs of the generation.
+
+    If this process has taken none, `generation` is 0, and `packs` are those of the newest generation in the store.
+    """
 
     generation: int
     seen: dict[str, Seen]
@@ -59,7 +66,7 @@ class _Last(NamedTuple):
 
 
 class Checkpoints:
-    """Thread-safe and blocking: call it in a thread. A partition has one take or expiry at a time."""
+    """Thread-safe. Methods block, so call them in a thread. A partition has only one take or expiry at a time."""
 
     def __init__(
         self,
@@ -70,7 +77,7 @@ class Checkpoints:
         patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Sends no request. `clock`: seconds since 1970. Raises `StoreUnavailable` if no client can be made."""
+        """Sends no request. `clock` returns epoch seconds. Raises `StoreUnavailable` if no client can be made."""
         self._store = Store(url, patience)
         self._keep = keep
         self._erase_within = erase_within
@@ -90,7 +97,7 @@ class Checkpoints:
         return sorted(int(name) for name in self._store.folders() if name.isdecimal())
 
     def numbers(self, partition: int) -> list[int]:
-        """The generations in the store, newest first; damaged ones too. Raises `StoreUnavailable`."""
+        """The numbers of all generations in the store, newest first, even damaged ones. Raises `StoreUnavailable`."""
         return self._of(partition).numbers()
 
     def read(self, partition: int, generation: int) -> Manifest | None:
@@ -110,10 +117,12 @@ class Checkpoints:
     def take(self, snapshot: Snapshot, stop: Callable[[], bool] = lambda: False) -> Taken | None:
         """Store a snapshot as a new generation, and check one pack of the previous generation.
 
-        Returns None if `stop` returns True; it is called before each block is read, and before the manifest is put.
+        `stop` is called before each block is read, and before the manifest is stored. If it returns True, the take
+        ends, and None is returned.
 
         Raises `Fenced` if a newer owner of the partition has taken a checkpoint, `SnapshotChanged`,
-        `CheckpointMismatch`, `StoreUnavailable`. The next take uses the packs put by then, or an expiry removes them.
+        `CheckpointMismatch`, `StoreUnavailable`. If the take does not complete, the next take uses the uploaded
+        packs, or an expiry removes them.
         """
         partition = snapshot.facts.partition
         with self._lock(partition):
@@ -128,7 +137,7 @@ class Checkpoints:
             left = self._damaged | (leaving(base, snapshot.facts.at, self._erase_within) if base else set())
 
             def put(name: str, content: bytearray) -> int:
-                """Upload a pack, unless a take that ended early has uploaded it; return the bytes sent."""
+                """Upload a pack, unless an earlier, incomplete take has uploaded it. Return the bytes sent."""
                 old = there.get(name)
                 young = old is not None and began - old.modified < self._orphaned_after / 2
                 if old is not None and young and old.length == len(content) and name not in self._damaged:
@@ -155,10 +164,10 @@ class Checkpoints:
             return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
 
     def _reread(self, mine: Generations, base: Manifest, generation: int) -> None:
-        """Read one pack in the store, chosen by the generation's number, and note it if it is damaged.
+        """Read one pack of `base` in the store, and remember it if it is damaged. `generation` determines the pack.
 
-        All generations share old packs, so damage to one affects them all. It has to be found while the disk still
-        has the blocks, not after the disk is lost.
+        Generations share packs, so a damaged pack affects many of them. The damage must be found while the disk still
+        has the blocks, because they can be uploaded again only then.
         """
         chosen = hashlib.sha256(b"%d %d" % (mine.partition, generation)).digest()
         pack = base.packs[int.from_bytes(chosen[:8]) % len(base.packs)]
@@ -167,11 +176,12 @@ class Checkpoints:
             self._damaged.add(pack.name)
 
     def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:
-        """Restore a generation's files into `folder`, which must be missing or empty: all files, or no folder.
+        """Restore all files of a generation, or none, into `folder`, which must be missing or empty.
 
         `progress` gets the bytes done and the total; an exception from it ends the restore. Raises
-        `DamagedCheckpoint` (use the previous generation, or a newer one: this one may have been removed meanwhile),
-        `DataDirError`, `StoreUnavailable`. The next take of this process puts the damaged blocks again.
+        `DamagedCheckpoint`, `DataDirError`, `StoreUnavailable`. If the checkpoint is damaged, use the previous
+        generation, or a newer one if there is one now: this one may have been removed during the restore. The next
+        take of this process uploads the damaged blocks again.
         """
         try:
             restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
@@ -183,11 +193,11 @@ class Checkpoints:
     def refresh(
         self, folder: Path, before: Manifest, manifest: Manifest, progress: Progress = lambda done, whole: None
     ) -> None:
-        """Update a folder from one generation to another; only the blocks that differ are downloaded.
+        """Update a folder from generation `before` to `manifest`. Only the blocks that differ are downloaded.
 
-        `folder` must be as `restore` or `refresh` left it with `before`, its files not opened since. Afterwards it
-        holds one of the two generations; it is gone if the process is killed or the disk fails during the change.
-        Raises as `restore` does.
+        `folder` must be exactly as `restore` or `refresh` left it with `before`. Afterwards, it has the files of one
+        of the two generations. If the process is killed or the disk fails while files are changed, the folder is
+        gone. Raises the same errors as `restore`.
         """
         try:
             refreshed(
@@ -199,9 +209,9 @@ class Checkpoints:
             raise
 
     def verify(self, manifest: Manifest, progress: Progress = lambda done, whole: None) -> list[Damage]:
-        """Read every byte of a generation; return the missing or changed blocks. Raises `StoreUnavailable`.
+        """Read all blocks of a generation; return those that are missing or changed. Raises `StoreUnavailable`.
 
-        The next take of this process puts the damaged blocks again.
+        The next take of this process uploads the damaged blocks again.
         """
         damaged = verified(self._store, self._of(manifest.facts.partition).packs_folder, manifest, progress)
         self._damaged |= {damage.pack for damage in damaged}
@@ -212,9 +222,10 @@ class Checkpoints:
         return any(pack.name in self._damaged for pack in manifest.packs)
 
     def overdue(self, partition: int) -> bool:
-        """True if a take is due even without changes: packs have bytes dead for a third of `erase_within`.
+        """True if a take is due even without changes, because of dead bytes in packs: see `erasing.py`.
 
-        Asks the store if this process has taken no checkpoint of the partition. Raises as `newest` does.
+        The first call sends requests to the store if this process has taken no checkpoint of the partition. Raises
+        the same errors as `newest`.
         """
         last = self._last.get(partition)
         if last is None:
@@ -223,10 +234,10 @@ class Checkpoints:
         return overdue(last.packs, int(self._clock() * 1000), self._erase_within)
 
     def expire(self, partition: int) -> Expired:
-        """Remove generations beyond `keep`, those that are too old (`erasing.py`), and packs that no manifest names.
+        """Remove generations beyond the newest `keep`, those that are too old (`erasing.py`), and unused packs.
 
-        Call it after each take, and now and then without one. Raises `CheckpointMismatch`, `StoreUnavailable`; the
-        next expiry continues where it stopped.
+        A pack is unused if no remaining manifest names it. Call this after each take, and from time to time if
+        nothing is taken. Raises `CheckpointMismatch`, `StoreUnavailable`; then the next expiry removes the rest.
         """
         with self._lock(partition):
             mine, now = self._of(partition), self._clock()
@@ -254,7 +265,7 @@ class Checkpoints:
             return Expired(len(removed), len(packs), sum(found.length for found in packs.values()))
 
     def _unread(self, partition: int, base: Manifest | None, now_seen: dict[str, Seen]) -> dict[str, File]:
-        """The sealed files that are unchanged since this process took the newest generation."""
+        """The sealed files of the newest generation, by name, that are unchanged since this process took it."""
         last = self._last.get(partition)
         if base is None or last is None or last.generation != base.generation:
             return {}

@@ -16,17 +16,20 @@ from tables.partition_record import record_partitions
 from tables.paths import synced
 from tables.privacy import make_private
 
-#: The folder of partial results, in the directory until the restore is complete.
+#: The folder in the data directory that has the restored files until the restore is complete.
 DRAFT: Final = "restoring"
-#: The folder of a partition's files in the directory, by the first part of their names in a checkpoint.
+#: Folders of the data directory, by the first part of the names that their files have in a checkpoint.
 FOLDERS: Final = {"shard": "shards", "windows": "windows"}
 
-#: A callback: the generation, the bytes done and the total.
+#: A callback for progress. It gets the generation, the bytes done, and the total bytes.
 Telling = Callable[[Manifest, int, int], None]
 
 
 class Choice(NamedTuple):
-    """The generations that can be restored, by partition, newest first; and the partitions without any."""
+    """The generations that can be restored, by partition, newest first.
+
+    `partitions` is the number of all partitions; `without` has those that have no checkpoint.
+    """
 
     partitions: int
     generations: Mapping[int, Sequence[Manifest]]
@@ -41,10 +44,11 @@ class Restored(NamedTuple):
 
 
 def choice(checkpoints: Checkpoints, at: int | None = None, wanted: Collection[int] = ()) -> Choice:
-    """Generations no newer than `at` (epoch ms), of all partitions or of those in `wanted`.
+    """Generations that were taken up to `at` (epoch ms), of all partitions or of those in `wanted`.
 
-    The newest of these defines the number of partitions. Raises `NoCheckpoint` if a partition has only newer ones or
-    a wanted one has none; `CheckpointMismatch` if two have different numbers of partitions; `StoreUnavailable`.
+    The newest of these generations determines the number of partitions. Raises `NoCheckpoint` if a partition has only
+    newer generations, or a wanted partition has none; `CheckpointMismatch` if the newest generation of a partition is
+    from a time with another number of partitions; `StoreUnavailable`.
     """
     there = {partition: checkpoints.generations(partition) for partition in checkpoints.partitions()}
     kept = {partition: found for partition, found in there.items() if found}
@@ -87,7 +91,7 @@ def restore_directory(
     """Restore the chosen generations into a data directory: all partitions or none.
 
     If a generation is damaged, the previous one is used. Raises `DataDirError` if the directory is not empty,
-    `DamagedCheckpoint` if a partition has no intact generation, `StoreUnavailable`, and what `tell` raises.
+    `DamagedCheckpoint` if a partition has no intact generation, `StoreUnavailable`, and the errors of `tell`.
     """
     draft = data / DRAFT
     make_private(data)

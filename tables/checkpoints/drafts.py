@@ -1,7 +1,7 @@
-"""Folders in which a checkpoint is restored before it is moved to its place. Each is locked by its process.
+"""Drafts: folders in which a checkpoint is restored before it is moved to its place. A process locks its drafts.
 
-A killed worker leaves users' words in its draft, where no forget command reaches them. So a worker removes each draft
-that it finds unlocked.
+The draft of a killed worker has users' messages, and no forget command would remove them. So a worker removes each
+draft that no process has locked.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _numbers = itertools.count()
 
 
 class Draft:
-    """A folder below `folder` for restoring a partition. The caller creates `files` in it.
+    """A new, locked folder below `folder`, in which a partition is restored. Raises OSError.
 
-    Raises OSError.
+    `files` is the path for the restored files; the caller creates it.
     """
 
     def __init__(self, folder: Path, partition: int) -> None:
@@ -30,7 +30,7 @@ class Draft:
             try:
                 self._lock = _opened(self._path)
                 break
-            except FileNotFoundError:  # another process removed it as left over
+            except FileNotFoundError:  # another process took it for a killed worker's draft
                 continue
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.files = self._path / "files"
@@ -42,7 +42,7 @@ class Draft:
 
 
 def drop_left(folder: Path, of: str = "*") -> None:
-    """Remove drafts that no process has locked, of all partitions or of one."""
+    """Remove all drafts that no process has locked. `of`: only those of this partition."""
     for path in folder.glob(f"{of}-*"):
         try:
             lock = _opened(path)

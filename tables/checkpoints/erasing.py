@@ -1,15 +1,16 @@
-"""Rules of when bytes of older generations must leave the store.
+"""Rules for the time when forgotten bytes must be gone from the store.
 
-If a forget command overwrites a block, the newest generation drops it, but it stays in its pack, and the manifests of
-older generations name it. So two things happen, each after a third of `erase_within`:
+If a forget command overwrites a block on the disk, new generations do not use the old block. But its bytes are still
+in a pack, where they are dead, and the manifests of older generations still name it. Two rules remove dead bytes:
 
-- a generation older than that is removed, as soon as there is a newer one;
-- a pack with bytes dead for that long is left: the next take copies its live blocks into a new pack. The old pack is
-  then removed with the last generation that names it.
+- A generation is removed if it is older than a third of `erase_within` and there is a newer one.
+- If a pack has had dead bytes for a third of `erase_within`, the next take leaves the pack: it uploads the pack's
+  live blocks again, in a new pack. The old pack is removed together with the last generation that names it.
 
-So bytes that a take finds dead are in no object two thirds of `erase_within` later. The last third covers the time
-until files are rewritten, between takes, and between expiries: the bound holds as long as these fit into it. Takes
-begin to leave packs, a few at a time, once bytes have been dead for half of a third, so few have to be left at once.
+So bytes that a take finds dead are gone from the store two thirds of `erase_within` later. The last third is for
+delays: the time until files are rewritten, the time between takes, and the time between expiries. The bytes are gone
+within `erase_within` if these delays are not longer. Takes begin to leave packs earlier, a few at a time, when bytes
+have been dead for a sixth of `erase_within`. So a take rarely has to leave many packs at once.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from typing import Final
 
 from tables.checkpoints.manifest import Manifest, Pack
 
-#: Shares of a generation's bytes that one take may put again early: to spread the work that will be due, and to free
-#: packs that are mostly dead.
+#: Maximum shares of a generation's bytes that one take may upload again before it must: from packs that must be left
+#: soon, and from packs of which at least half is dead.
 _AHEAD_SHARE: Final = 0.02
 _DEAD_SHARE: Final = 0.01
 
 
 def third(erase_within: timedelta) -> int:
-    """A third of it, in milliseconds."""
+    """A third of `erase_within`, in milliseconds."""
     return int(erase_within / timedelta(milliseconds=1)) // 3
 
 
 def overdue(packs: Sequence[Pack], at: int, erase_within: timedelta) -> bool:
-    """True if a pack has bytes dead for so long that a take must leave it. `at`: epoch ms."""
+    """True if a pack has had dead bytes for so long that a take at the time `at` (epoch ms) must leave it."""
     return any(pack.dead_since and at - pack.dead_since >= third(erase_within) for pack in packs)
 
 
 def leaving(base: Manifest, at: int, erase_within: timedelta) -> set[str]:
-    """The packs of a generation that the next take leaves: it puts their live blocks again."""
+    """The names of the packs in `base` that a take at the time `at` (epoch ms) leaves."""
     left: set[str] = set()
     live = Counter[int]()
     for number, _, length in {
@@ -63,7 +64,10 @@ def leaving(base: Manifest, at: int, erase_within: timedelta) -> set[str]:
 
 
 def superseded(generations: Sequence[Manifest], keep: int, now: int, erase_within: timedelta) -> list[Manifest]:
-    """The generations to remove, of the sound ones, newest first; never the newest."""
+    """The generations to remove at the time `now` (epoch ms).
+
+    `generations` must be all sound generations of a partition, newest first. The newest one is never removed.
+    """
     return [
         manifest
         for place, manifest in enumerate(generations)
@@ -72,10 +76,11 @@ def superseded(generations: Sequence[Manifest], keep: int, now: int, erase_withi
 
 
 def may_hold(generations: Sequence[Manifest], forgotten_at: int, now: int, erase_within: timedelta) -> bool:
-    """True if a partition's checkpoints may hold bytes that its files lost at `forgotten_at` (epoch ms).
+    """True if a partition's checkpoints may still have bytes that its files lost at `forgotten_at` (epoch ms).
 
-    With any generation, true within `erase_within`. Later only if takes were late: one is not newer or has such bytes
-    in its pages, or a pack has bytes that were dead two thirds of `erase_within` after `forgotten_at`.
+    Within `erase_within` after that time, it is true if there is any generation. Later, it is true only if rewriting,
+    takes or expiries were late: a generation is not newer than `forgotten_at`, or its files still had forgotten bytes
+    (`in_pages`), or a pack has bytes that became dead up to two thirds of `erase_within` after `forgotten_at`.
     """
     if not generations:
         return False

@@ -1,4 +1,4 @@
-"""One partition's objects in the store: packs of blocks, `<p>/packs/<sha256>`, and `<p>/manifests/<generation>`."""
+"""One partition's objects in the store: packs, `<p>/packs/<sha256>`, and manifests, `<p>/manifests/<generation>`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tables.checkpoints.store import Store, StoredObject
 
 log = logging.getLogger(__name__)
 
-#: How many numbers are tried for a manifest when others are taken.
+#: Maximum number of generation numbers that are tried for a new manifest, if other workers take them first.
 _ATTEMPTS: Final = 8
 
 
@@ -26,7 +26,7 @@ class Generations:
         self.manifests_folder = f"{partition}/manifests"
 
     def numbers(self) -> list[int]:
-        """The generations in the store, newest first; damaged ones too."""
+        """The numbers of all generations in the store, newest first, even damaged ones."""
         names = (_last(found.name) for found in self._store.listed(self.manifests_folder))
         return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
 
@@ -36,7 +36,7 @@ class Generations:
         return None if content is None else decoded(content, self.partition, generation)
 
     def sound(self, generation: int) -> Manifest | None:
-        """Like `read`, but None for a damaged manifest, too. Raises `CheckpointMismatch`."""
+        """A manifest, or None if it is missing or damaged. Raises `CheckpointMismatch`."""
         try:
             return self.read(generation)
         except DamagedCheckpoint as exc:
@@ -55,7 +55,7 @@ class Generations:
         self._store.remove(self._manifest(generation))
 
     def packs(self) -> dict[str, StoredObject]:
-        """All packs in the store by name, in a manifest or not."""
+        """All packs in the store by name, including packs that no manifest names."""
         return {_last(found.name): found for found in self._store.listed(self.packs_folder)}
 
     def is_sound(self, name: str) -> bool:
@@ -64,7 +64,10 @@ class Generations:
         return content is not None and hashlib.sha256(content).hexdigest() == name
 
     def put_pack(self, name: str, content: bytearray) -> None:
-        """Put a pack. An existing one is old or damaged, so it is replaced: that makes it young and sound."""
+        """Upload a pack. If it exists already, it is replaced.
+
+        The existing pack is damaged, or so old that an expiry could remove it before the manifest is stored.
+        """
         if not self._store.create(f"{self.packs_folder}/{name}", content):
             self._store.replace(f"{self.packs_folder}/{name}", content)
 
@@ -77,9 +80,9 @@ class Generations:
             self._store.remove_drafts(folder, modified_before)
 
     def publish(self, manifest: Manifest) -> tuple[Manifest, int]:
-        """Put a manifest, with a higher number if its own is taken; return it as put, and the bytes sent.
+        """Store a manifest, with a higher number if its own is taken. Return the stored manifest and its bytes.
 
-        Raises `Fenced` if a worker with a higher epoch has published meanwhile.
+        Raises `Fenced` if a worker with a higher epoch has stored a manifest since the take began.
         """
         for _ in range(_ATTEMPTS):
             content = encoded(manifest)
@@ -97,7 +100,7 @@ class Generations:
         return manifest, len(content)
 
     def require_packs(self, manifest: Manifest) -> None:
-        """Raise `StoreUnavailable` if packs are missing: another worker's expiry may remove them in a long take."""
+        """Raise `StoreUnavailable` if packs are missing: another worker may remove some during a long take."""
         there = self.packs()
         if any(pack.name not in there for pack in manifest.packs):
             raise StoreUnavailable(
@@ -105,7 +108,10 @@ class Generations:
             )
 
     def _require_last(self, manifest: Manifest) -> None:
-        """Remove the manifest if it took a number that a newer owner had freed. Raises `Fenced`."""
+        """If a newer owner has stored a later generation, remove this manifest and raise `Fenced`.
+
+        In that case, this manifest has taken a number that an expiry of the newer owner had freed.
+        """
         numbers = self.numbers()
         if not numbers or numbers[0] <= manifest.generation:
             return

@@ -17,12 +17,12 @@ from schemas.errors import CheckpointMismatch, DamagedCheckpoint
 from tables.checkpoints.snapshot import FORMAT, Facts
 
 MAGIC: Final = b"siltstone-checkpoint"
-#: The longest first line, in bytes.
+#: Maximum length of the first line, in bytes.
 HEADER_BYTES: Final = 128
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """`length` bytes at `offset` in the manifest's pack number `pack`, and their SHA-256 in hexadecimal."""
+    """A block: `length` bytes at `offset` in `Manifest.packs[pack]`, and their SHA-256 in hexadecimal."""
 
     sha256: str
     pack: int
@@ -33,7 +33,8 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 class Pack(msgspec.Struct, frozen=True):
     """An object that holds blocks. Its name is the SHA-256 of its content.
 
-    `dead_since` is the time (`Facts.at`) since when some of its bytes are in no file; 0 if all are in one.
+    If some of its bytes belong to no file any more, they are dead. `dead_since` is the time (`Facts.at`) of the first
+    generation with dead bytes in this pack; 0 if it has none.
     """
 
     name: str
@@ -107,7 +108,11 @@ def decoded(content: bytes, partition: int, generation: int) -> Manifest:
 
 
 def _sound(file: File, packs: tuple[Pack, ...]) -> bool:
-    """True if its name stays in the folder, its blocks in their packs, and its length and checksum match them."""
+    """True if a file can be restored as the manifest describes it.
+
+    Its name must not lead out of the folder, its blocks must lie in their packs, and its length and checksum must
+    match those of its blocks.
+    """
     parts = file.name.split("/")
     return (
         all(part not in ("", ".", "..") and "\0" not in part for part in parts)

@@ -1,8 +1,8 @@
-"""Updating a warm copy from one generation to another. It is never opened, so it is still as it was restored.
+"""Updates a warm copy from one generation to another. Its files are never opened, so they are as they were restored.
 
-New blocks are first fetched and verified beside the copy, so a store that fails leaves the copy as it was. Then the
-copy is renamed, changed in place, and renamed back: a process killed in between leaves no copy, and the next restore
-removes the remains.
+New blocks are first fetched and verified in a folder beside the copy: if the store fails, the copy is unchanged. Then
+the copy is renamed, changed in place, and renamed back. If the process is killed in between, there is no copy any
+more, and the next restore removes the remains.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tables.paths import synced
 
 
 def present(before: Manifest, manifest: Manifest) -> set[Place]:
-    """The places of a generation that are unchanged from `before`: same file name, same offset, same block."""
+    """The places in `manifest` whose block is the same as in `before`, at the same offset of the same file."""
     was = {(name, offset): sha256 for name, offset, sha256 in _blocks(before)}
     numbers = {file.name: number for number, file in enumerate(manifest.files)}
     return {
@@ -40,7 +40,10 @@ def _blocks(manifest: Manifest) -> list[tuple[str, int, str]]:
 def refreshed(
     store: Store, packs: str, before: Manifest, manifest: Manifest, folder: Path, progress: Progress
 ) -> None:
-    """Update `folder`. Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises."""
+    """Update the files in `folder` from `before` to `manifest`. `packs` is the folder of the packs in the store.
+
+    Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and the errors of `progress`.
+    """
     news = folder.with_name(folder.name + NEWS_SUFFIX)
     draft = folder.with_name(folder.name + DRAFT_SUFFIX)
     stays = present(before, manifest)

@@ -1,7 +1,7 @@
-"""Replacing a shard on the disk by a restored one, under the owner's lock, so no other process can open it.
+"""Replaces a shard on the disk by a restored one, under the owner's lock, so that no other process can open it.
 
-In a shared data directory another worker may have opened or created the shard after it was inspected: a worker that
-was paused does not know that it lost its partition.
+In a shared data directory, another worker may have opened or created the shard since its position was read: a worker
+that was paused does not know that it has lost its partition.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from tables.reached import CATALOG
 
 log = logging.getLogger(__name__)
 
-#: The suffix of a shard that is set aside, after its partition.
+#: Suffix of the folder to which a shard is moved before it is replaced. The partition is before the suffix.
 FORMER: Final = ".former"
-#: The position of a shard that another process has open: higher than any real one, so a checkpoint does not win.
+#: Stands for the position of a shard that cannot be read. It is above all real positions: no checkpoint is newer.
 IN_USE: Final = 1 << 62
 
 
 def position_of(folder: Path) -> int | None:
-    """The position of the shard in a folder; None if there is none, `IN_USE` if it cannot be opened."""
+    """The offset in the log up to which the shard in a folder has the events.
+
+    None if there is no shard; `IN_USE` if it cannot be opened, usually because another process has it open.
+    """
     if not (folder / CATALOG).exists():
         return None
     try:
@@ -43,7 +46,7 @@ def position_of(folder: Path) -> int | None:
 
 
 def take_up(aside: Path, place: Path) -> None:
-    """Move back a shard that a killed process had set aside; if its place is taken, remove it."""
+    """Move a shard that a killed process has left at `aside` back to `place`. If `place` has a shard, remove it."""
     if aside.exists():
         if not place.exists():
             aside.rename(place)
@@ -51,10 +54,11 @@ def take_up(aside: Path, place: Path) -> None:
 
 
 def replace_shard(partition: int, restored: Path, place: Path, aside: Path, *, position: int | None) -> None:
-    """Move a restored folder to `place`; an existing shard is moved to `aside` for a moment, then removed.
+    """Move a restored folder to `place`. An existing shard is first moved to `aside`, and removed at the end.
 
-    Raises `ShardLocked`, and changes nothing, if another process has the shard open or it is not at `position` (None:
-    there was no shard) any more; OSError.
+    `position` is the expected position of the existing shard; None: there is none. Raises `ShardLocked` if another
+    process has the shard open, or its position is another one: then nothing has changed. Also raises `ShardLocked` if
+    another process creates a shard at `place` during the move, and OSError.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     with owner_lock(place, partition) if place.exists() else contextlib.nullcontext():

@@ -1,4 +1,4 @@
-"""Restoring a checkpoint: fetch packs a few at a time, verify each block and write it to its place."""
+"""Restores a checkpoint: fetches parts of packs, a few at a time, verifies each block, and writes it to its place."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from tables.checkpoints.manifest import Block, Manifest
 from tables.checkpoints.store import Store
 from tables.paths import synced
 
-#: Unneeded bytes between two blocks are fetched with them, up to this many.
+#: Maximum number of unneeded bytes between two blocks that are fetched in one request.
 GAP_BYTES: Final = 1024 * 1024
-#: The most bytes of one request, and the most requests at a time.
+#: Maximum number of bytes of one request, and of requests at a time.
 FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCHES: Final = 4
 DRAFT_SUFFIX: Final = ".restoring"
-#: The folder of new blocks, beside a copy that is updated to another generation.
+#: Suffix of the folder for new blocks, beside a warm copy that is updated to another generation.
 NEWS_SUFFIX: Final = ".news"
 
 Progress = Callable[[int, int], None]
 
 
 class Place(NamedTuple):
-    """The place of a block: the number of its file in the manifest, and the offset in it."""
+    """The place of a block: the index of its file in `Manifest.files`, and the offset in this file."""
 
     file: int
     offset: int
 
 
 class Fetch(NamedTuple):
-    """A range of one pack, its blocks, and the places of each."""
+    """A range of one pack, the blocks in it, and the places of each block in the files."""
 
     pack: int
     start: int
@@ -44,7 +44,7 @@ class Fetch(NamedTuple):
 
 
 def fetches(manifest: Manifest, present: Set[Place] = frozenset()) -> Iterator[Fetch]:
-    """The requests for all files' blocks, as few as possible. Places in `present` need none."""
+    """The requests for the blocks of all files, as few as possible. Blocks at places in `present` are left out."""
     places: dict[Block, list[Place]] = {}
     for number, file in enumerate(manifest.files):
         offset = 0
@@ -73,9 +73,9 @@ def _fetch(group: list[Block], places: dict[Block, list[Place]]) -> Fetch:
 
 
 def restored(store: Store, packs: str, manifest: Manifest, folder: Path, progress: Progress) -> None:
-    """Restore all files of a manifest into `folder`, or leave no folder. `packs` is the packs' folder in the store.
+    """Restore all files of a manifest into `folder`, or none. `packs` is the folder of the packs in the store.
 
-    Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises.
+    Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and the errors of `progress`.
     """
     draft = folder.with_name(folder.name + DRAFT_SUFFIX)
     try:
@@ -101,7 +101,10 @@ def remove(draft: Path) -> None:
 def fill(
     store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress, present: Set[Place] = frozenset()
 ) -> None:
-    """Fetch the blocks whose places are not in `present` into the files of a draft; the other places stay empty."""
+    """Create the files of a manifest in the folder `draft`, and fetch their blocks into them.
+
+    Places in `present` are left empty.
+    """
     files = [draft / file.name for file in manifest.files]
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +141,7 @@ def sync_all(folder: Path, files: Iterable[Path]) -> None:
 
 
 def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[Path]) -> int:
-    """Fetch, verify and write blocks; return the bytes written."""
+    """Fetch, verify and write the blocks of one request. Return the number of bytes written."""
     pack = manifest.packs[fetch.pack]
     content = store.read_range(f"{packs}/{pack.name}", fetch.start, fetch.end)
     written = 0
@@ -195,7 +198,7 @@ def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | 
 
 
 def write(path: Path, content: memoryview, offset: int) -> None:
-    """Write at an offset. It opens the file each time: a restore would need too many descriptors otherwise."""
+    """Write at an offset. It opens the file each time: a restore has too many files to keep all of them open."""
     with path.open("r+b", buffering=0) as file:
         while content:
             written = os.pwrite(file.fileno(), content, offset)

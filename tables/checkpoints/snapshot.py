@@ -17,19 +17,20 @@ DUCKDB_HEADER_BYTES: Final = 3 * 4096
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How much of a log is in the files: `offset` is that of the first record not in them."""
+    """A place in a log: the files include all of its records before `offset`."""
 
     topic_id: str
     offset: int
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts that are needed before a checkpoint is used.
+    """Facts about a checkpoint that are needed before it is used.
 
-    `at` is the wall clock in milliseconds, `epoch` the consumer group's generation in which its worker owns the
-    partition: a worker with a lower epoch than the newest checkpoint's is fenced. `positions` has one for each log:
-    `long-term` and each changelog. `in_pages`: its files may still hold forgotten bytes, because they are not
-    rewritten yet. `windows` is the least number of changes that its windows' rows include, 0 if it has no windows.
+    `at` is the time of the wall clock (epoch ms). `epoch` is the generation of the consumer group in which the worker
+    owned the partition: a worker with a lower epoch than that of the newest checkpoint may take none. `positions` has
+    the position in each log: in `long-term`, and in each changelog. `in_pages`: the files may still have forgotten
+    bytes, because they were not rewritten yet. `windows` is the number of changes that the window rows include at
+    least; 0 if there are no window rows.
     """
 
     format: int = FORMAT
@@ -48,7 +49,7 @@ class SnapshotFile(NamedTuple):
     """A file of a partition. The first `length` bytes of `path` do not change while a checkpoint is taken.
 
     `name` is its path below the restored folder, such as `shard/catalog.duckdb` or `windows/000012.sst`. A `sealed`
-    file changes only by overwriting forgotten bytes, which changes its modification time.
+    file changes only when forgotten bytes in it are overwritten; then its modification time changes, too.
     """
 
     name: str

@@ -31,7 +31,7 @@ _MISSING: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _REFUSED: Final = frozenset({"401", "403"})
 _FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CLOSED_DISK: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-#: Codes in obstore's error texts; the last pattern means a range past the end of an object.
+#: Patterns for the codes in obstore's error texts. `_NO_RANGE` means that a range is past the end of an object.
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
@@ -89,7 +89,7 @@ class Store:
             )
 
     def create(self, name: str, content: Content) -> bool:
-        """Put an object; False if it exists. In a `file://` store it then survives a power failure."""
+        """Store an object; False if it exists. In a `file://` store, it then survives a power failure."""
         with self._translated("be written to"):
             try:
                 self._store.put(name, content, mode="create", use_multipart=False)
@@ -99,7 +99,7 @@ class Store:
             return True
 
     def replace(self, name: str, content: Content) -> None:
-        """Put an object, whether it exists or not."""
+        """Store an object. If it exists, it is replaced."""
         with self._translated("be written to"):
             self._store.put(name, content, use_multipart=False)
             self._sync(name)
@@ -115,7 +115,7 @@ class Store:
                 return None
 
     def read_range(self, name: str, start: int, end: int) -> memoryview | None:
-        """The bytes from `start` up to `end`, fewer if the object is shorter; None if it does not exist."""
+        """The bytes from `start` to before `end`, fewer if the object is shorter; None if there is no such object."""
         with self._translated("be read"):
             try:
                 return memoryview(self._store.get_range(name, start=start, end=end))
@@ -129,7 +129,7 @@ class Store:
                 return memoryview(b"")
 
     def listed(self, folder: str) -> list[StoredObject]:
-        """All objects below a folder, ordered by name, without those that are being written."""
+        """All objects below a folder, ordered by name, without objects that are still being written."""
         with self._translated("be listed"):
             return sorted(
                 StoredObject(found["path"], found["size"], found["last_modified"].timestamp())
@@ -152,7 +152,10 @@ class Store:
                     raise
 
     def remove_drafts(self, folder: str, modified_before: float) -> None:
-        """Remove partial objects of killed writers. Only `file://` stores have such files."""
+        """Remove partial objects of killed writers that were last written before this time (epoch seconds).
+
+        Only `file://` stores have such files.
+        """
         if self.folder is None:
             return
         with self._translated("be written to"):
@@ -167,7 +170,7 @@ class Store:
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
-        """Translate errors, without their causes: these contain the store's responses."""
+        """Translate errors. Their causes are left out, because they contain the store's responses."""
         failed: StoreUnavailable | None = None
         try:
             yield
@@ -210,7 +213,7 @@ def _os_error(exc: Exception, text: str) -> int | None:
 
 
 def _plain_http_on_loopback(scheme: str) -> bool:
-    """True if the environment names a local endpoint without TLS. Other such endpoints need `AWS_ALLOW_HTTP`."""
+    """True if the environment names a local endpoint without TLS. Others without TLS need `AWS_ALLOW_HTTP`."""
     name = {"s3": "AWS_ENDPOINT_URL", "az": "AZURE_STORAGE_ENDPOINT"}.get(scheme, "")
     endpoint = urlsplit(os.environ.get(name) or os.environ.get("AWS_ENDPOINT", "") if name else "")
     if endpoint.scheme != "http":

@@ -1,4 +1,4 @@
-"""Taking a checkpoint: the choice of blocks to upload, and the packs that carry them."""
+"""Takes a checkpoint: chooses the blocks to upload, and puts them into packs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.errors import SnapshotChanged
 from tables.checkpoints.manifest import Block, File, Manifest, Pack, checksum_of
 from tables.checkpoints.snapshot import Snapshot, SnapshotFile, spans
 
-#: A pack is uploaded once it has so many bytes. At most two are being uploaded while a third is filled.
+#: A pack is uploaded when it has at least `PACK_BYTES`. While it is filled, at most `UPLOADS` others are uploaded.
 PACK_BYTES: Final = 16 * 1024 * 1024
 UPLOADS: Final = 2
 
@@ -35,7 +35,10 @@ class Packing:
     def __init__(
         self, base: Manifest | None, usable: Mapping[str, int], put: Callable[[str, bytearray], int]
     ) -> None:
-        """`usable` has the lengths of the packs that blocks may stay in. `put` returns how many bytes it sent."""
+        """`usable` has the names and lengths of packs in the store whose blocks may be reused.
+
+        `put` uploads a pack and returns the number of bytes that it sent.
+        """
         self._put = put
         self._packs: list[Pack] = list(base.packs) if base else []
         self._known: dict[str, Block] = {
@@ -72,7 +75,7 @@ class Packing:
         return block
 
     def finish(self) -> list[Pack]:
-        """Wait until all packs are in the store. Raises what the uploads raised."""
+        """Wait until all packs are in the store, and return them. Raises the errors of the uploads."""
         if self._filling:
             self._send()
         self._settle(0)
@@ -91,10 +94,10 @@ class Packing:
 
 
 def packed(snapshot: Snapshot, packing: Packing, unread: Mapping[str, File], stop: Callable[[], bool]) -> list[File]:
-    """Pack the files of a snapshot, block by block. Files in `unread` have not changed: of these, only
-    blocks in no usable pack are read.
+    """Pack the files of a snapshot, block by block. Return the files for the manifest.
 
-    Raises `SnapshotChanged`, `Stopped`, and what the uploads raise.
+    Files in `unread` have not changed since the previous generation: only those of their blocks are read that are in
+    no usable pack. Raises `SnapshotChanged`, `Stopped`, and the errors of the uploads.
     """
     return [_packed_file(snapshot, file, packing, unread.get(file.name), stop) for file in snapshot.files]
 
@@ -126,7 +129,7 @@ def _packed_file(
 
 
 def published(draft: Manifest, files: Iterable[File], packs: list[Pack]) -> Manifest:
-    """The manifest of these files, with the packs that they use and `dead_since` of each."""
+    """The manifest of these files. It has only the packs that they use, each with the new `dead_since`."""
     files = tuple(files)
     live: dict[int, dict[int, int]] = {}
     for file in files:

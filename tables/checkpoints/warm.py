@@ -1,7 +1,8 @@
 """Warm copies: other workers' partitions on this worker's disk, each restored from the newest checkpoint.
 
-Below a folder, `<p>/manifest-<generation>` describes `<p>/files`. While the files are updated to a newer generation
-there is no manifest: a worker killed meanwhile has no copy, and fetches one. A copy is renamed before it is removed.
+The files of a copy are in `<partition>/files`, and `<partition>/manifest-<generation>` describes them. While the
+files are updated to a newer generation, there is no manifest. So a worker that is killed during an update has no
+copy, and fetches one. A copy is renamed before it is removed, so that a partly removed copy is never used.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class WarmCopy(NamedTuple):
 
 
 class WarmCopies:
-    """Blocking. The caller serialises the calls for one partition."""
+    """The warm copies below `folder`. Methods block; the caller serialises the calls for one partition."""
 
     def __init__(self, folder: Path, store: Checkpoints) -> None:
         self._folder, self._store = folder, store
@@ -47,7 +48,7 @@ class WarmCopies:
                 shutil.rmtree(left, ignore_errors=True)
 
     def all(self) -> dict[int, WarmCopy]:
-        """The copies by partition, without incomplete ones."""
+        """All complete copies, by partition."""
         if not self._folder.exists():
             return {}
         partitions = [int(one.name) for one in self._folder.iterdir() if one.name.isdecimal()]
@@ -55,9 +56,11 @@ class WarmCopies:
         return {partition: copy for partition, copy in found if copy is not None}
 
     def refresh(self, partition: int, former: WarmCopy | None, progress: Progress) -> WarmCopy | None:
-        """Return a copy of the newest generation; `former` if there is no newer one, None if there is none at all.
+        """Update the copy of a partition to the newest generation, or fetch a first copy. Return the copy.
 
-        Raises as `Checkpoints.refresh`, and what `progress` raises; the former copy stays then, if its files do.
+        `former` is the present copy. It is returned if the store has no newer generation; None if there is neither.
+        Raises the errors of `Checkpoints.refresh` and of `progress`, and OSError. After an error, `former` can still
+        be used if its files exist.
         """
         newest = self._store.newest(partition)
         if newest is None or (former is not None and newest.generation <= former.manifest.generation):
@@ -99,10 +102,11 @@ class WarmCopies:
             shutil.rmtree(gone, ignore_errors=True)
 
     def move(self, copy: WarmCopy, part: str, place: Path, *, position: int | None) -> None:
-        """Move one folder of a copy ("shard") to `place`, replacing any shard there, and drop the rest of the copy.
+        """Move the folder `part` of a copy ("shard") to `place`, and drop the rest of the copy.
 
-        A worker that is killed in between keeps the old shard or has the new one. Raises `ShardLocked` if the shard
-        at `place` is in use or not at `position` any more; the copy stays then.
+        A shard at `place` is replaced. If the worker is killed during the move, it has the old shard or the new one.
+        Raises `ShardLocked` if the shard at `place` is in use or has another position than `position`; then the copy
+        stays.
         """
         partition = copy.manifest.facts.partition
         aside = self._folder / f"{partition}{FORMER}"

@@ -1,6 +1,6 @@
-"""DuckDB databases: each works with one thread, and within the memory that it is given.
+"""DuckDB databases: each uses one thread, and no more memory than it is given.
 
-Without a limit each instance takes up to 80 % of the machine's memory, for pages that it has read once.
+Without a limit, each database would use up to 80 % of the machine's memory, for pages that it has read once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-import numpy.ma  # noqa: F401 (DuckDB loads it with the first NULL that it hands over as numpy's)
+import numpy.ma  # noqa: F401 (DuckDB loads it when it first converts a NULL to numpy)
 
 # `numpy.ma` is imported above because two shards' threads may need it at the same moment: numpy loads such parts on
 # demand (`numpy.__getattr__`) without a lock, and `numpy.ma` would then call itself until the stack overflows.
@@ -29,11 +29,11 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Open the database at `path`, or one in memory, limited to `memory` bytes.
 
-    Beyond that it uses the disk, at `path`.tmp. A database in memory has no such place unless `temp_directory` names
-    it.
+    If it needs more, it writes temporary files into `path`.tmp. A database in memory can do so only if
+    `temp_directory` is given.
     """
     if path is None:
-        options = {"temp_directory": "", **options}  # else it would be in the working directory
+        options = {"temp_directory": "", **options}  # otherwise temporary files would go to the working directory
     place = ":memory:" if path is None else str(path)
     config: dict[str, Any] = {"threads": 1, "memory_limit": _size(memory), **options}
     return duckdb.connect(place, read_only=read_only, config=config)
@@ -58,23 +58,26 @@ class Interruption:
 
     @contextmanager
     def reaches(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """Inside the block `call` interrupts `db`. Raises `duckdb.InterruptException`."""
+        """Inside the block, `call` interrupts `db`. Raises `duckdb.InterruptException` if `call` came before."""
         with self._lock:
             self._db = db
         try:
             self.check()
             yield
         finally:
-            with self._lock:  # the caller closes `db` afterwards, when `call` cannot reach it
+            with self._lock:  # from now on `call` cannot reach `db`, so the caller can close it
                 self._db = None
 
     def check(self) -> None:
-        """Raises `duckdb.InterruptException` after `call`."""
+        """Raise `duckdb.InterruptException` if `call` was called."""
         if self._called:
             raise duckdb.InterruptException("it was interrupted")
 
     def call(self) -> None:
-        """Repeat the call until the work has ended: between two statements there is nothing to interrupt."""
+        """Interrupt the running statement, if any. Repeat this until the work has ended.
+
+        One call is not enough, because between two statements there is nothing to interrupt.
+        """
         with self._lock:
             self._called = True
             if self._db is not None:

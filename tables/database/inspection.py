@@ -1,4 +1,4 @@
-"""Inspection of a shard's catalog: opened for a moment, and neither migrated nor mended."""
+"""Inspection of a shard's catalog. The file is opened for a moment to be read, and neither migrated nor repaired."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def catalogs(data_dir: Path) -> dict[int, Path]:
 def inspect_catalog(partition: int, path: Path) -> Inspection:
     """Open a catalog for reading, and close it again.
 
-    Raises `ShardLocked` if another process has it, `DataDirError` if it cannot be written to, `ShardError` if it
-    cannot be used.
+    Raises `ShardLocked` if it is open in this or another process, `DataDirError` if this process may not read and
+    write it, and `ShardError` if it cannot be used.
     """
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise DataDirError(path, "permission denied")
@@ -54,7 +54,7 @@ def inspect_catalog(partition: int, path: Path) -> Inspection:
 
 
 def position(partition: int, path: Path) -> int:
-    """Return the log offset up to which events are in the catalog. Raises as `inspect_catalog` does."""
+    """Return the log offset up to which events are in the catalog. Raises the errors of `inspect_catalog`."""
     if inspect_catalog(partition, path).model is None:
         return 0
     with connect(path, read_only=True) as db:
@@ -62,7 +62,7 @@ def position(partition: int, path: Path) -> int:
 
 
 def users(data_dir: Path, of_each: int = 20) -> list[tuple[str, int]]:
-    """Return some users of each shard that can be read now, with its partition."""
+    """Return at most `of_each` users of each shard that can be read now, each with the shard's partition."""
     found: list[tuple[str, int]] = []
     for partition, path in catalogs(data_dir).items():
         try:

@@ -12,12 +12,12 @@ SQL = Path(__file__).parent / "sql"
 
 
 def statement(name: str) -> str:
-    """The text of `tables/database/sql/<name>.sql`."""
+    """Return the text of `tables/database/sql/<name>.sql`."""
     return (SQL / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def available() -> list[tuple[int, str]]:
-    """Return number and name of every migration, in order."""
+    """Return the number and the name of every migration, in order."""
     names = sorted(path.stem for path in SQL.glob("m[0-9][0-9][0-9]_*.sql"))
     return [(int(name[1:4]), name) for name in names]
 
@@ -38,8 +38,8 @@ def migrate(connection: duckdb.DuckDBPyConnection, partition: int) -> None:
                 connection.execute("INSERT INTO migrations VALUES (?, ?)", [number, name])
 
 
-class transaction:  # noqa: N801  (reads as the statement that it is)
-    """BEGIN … COMMIT, or ROLLBACK when the block raises."""
+class transaction:  # noqa: N801  (`with transaction(db):` reads like a statement)
+    """Runs a block between BEGIN and COMMIT, or ROLLBACK if the block raises an error."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection

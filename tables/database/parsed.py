@@ -9,7 +9,7 @@ import duckdb
 
 
 class Parsed(dict[str, duckdb.Statement]):
-    """Statements by their texts. Every text stays, so pass changing values as parameters.
+    """Prepared statements by their SQL text. They are never dropped, so pass values that change as parameters.
 
     parsed = Parsed(db)
     db.execute(parsed["SELECT seq FROM memories WHERE seq > ?"], [7])

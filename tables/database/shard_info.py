@@ -1,6 +1,6 @@
-"""Shard info: the table `shard_info` of a catalog, one text for each key.
+"""Shard info: the table `shard_info` of a catalog, which has a text for each key.
 
-Only this module reads and writes it. Each key's type is its field's.
+Only this module reads and writes the table. The type of a key is the type of the field in `ShardInfo`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 
 from tables.database.parsed import Parsed
 
-#: Lists, so that one text, parsed once, serves each set of keys. An INSERT that replaces takes twice as long, and
-#: every batch of events writes here.
+#: Keys and values are lists, so that one statement, parsed once, can write any set of keys. `INSERT OR REPLACE` takes
+#: twice as long, and every batch of events writes here.
 _UPDATE: Final = (
     "UPDATE shard_info SET value = list_extract($values, list_position($keys, key)) WHERE list_contains($keys, key)"
 )
-#: For keys without a row.
+#: Inserts the keys that have no row yet.
 _INSERT: Final = "INSERT OR IGNORE INTO shard_info SELECT unnest($keys), unnest($values)"
 
 #: Tables whose old rows are dropped.
@@ -28,35 +28,35 @@ AgedTable = Literal["transitions", "history", "ratings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardInfo:
-    """The keys and their values. None: there is no such row, or, when written, it stays as it is."""
+    """The keys and their values. A read key is None if it has no row. A written key that is None stays as it is."""
 
-    #: Which shard this is.
+    #: The shard's random id. Its index files and its file of vectors carry the same id.
     identity: uuid.UUID | None = None
     #: The model of its vectors, float32[dimension].
     model: str | None = None
     dimension: int | None = None
-    #: The model that is to replace it, with vectors being made.
+    #: The model of an unfinished re-embedding. It is to replace `model`.
     next_model: str | None = None
     next_dimension: int | None = None
-    #: The number in the name of the vectors' file, and of the next model's.
+    #: The number in the name of the file of vectors, and in that of the next model's file.
     vectors_file: int | None = None
     next_vectors_file: int | None = None
     #: The `seq` of the next new row.
     next_seq: int | None = None
     #: The log offset up to which events are applied.
     position: int | None = None
-    #: Count of changes to memories.
+    #: A counter that every commit of changes raises.
     changes: int | None = None
     #: Generations of the index's manifests that fit the catalog: the newest, and the one before it.
     index: int | None = None
     index_before: int | None = None
-    #: The generation to which the search rows belong.
+    #: The generation of the search rows that fit the catalog.
     search_rows: int | None = None
-    #: The settings by which states were computed last: active, cold, fresh days, half-life.
+    #: The settings of the last computation of states: active, cold, fresh days, half-life.
     lifecycle: str | None = None
     #: Whether pages or the write-ahead log may contain forgotten data.
     to_erase: bool | None = None
-    #: Epoch ms before which the table's rows were dropped.
+    #: The time (epoch ms) before which the rows of the table were dropped.
     transitions_from: int | None = None
     history_from: int | None = None
     ratings_from: int | None = None
@@ -72,7 +72,7 @@ _KEYS: Final = tuple(field.name for field in fields(ShardInfo))
 
 
 def whole_from(table: AgedTable, moment: int) -> ShardInfo:
-    """Return the info to write: the table's rows before this time (epoch ms) were dropped."""
+    """Return the info which records that the table's rows before this time (epoch ms) were dropped."""
     match table:
         case "transitions":
             return ShardInfo(transitions_from=moment)
@@ -83,7 +83,7 @@ def whole_from(table: AgedTable, moment: int) -> ShardInfo:
 
 
 def read_info(db: duckdb.DuckDBPyConnection, schema: str = "main") -> ShardInfo:
-    """Return the info of the connection's own catalog, or of one attached to it. Unknown keys are ignored."""
+    """Return the info of the connection's own catalog, or of the attached one `schema`. Unknown keys are ignored."""
     rows = db.execute(f"SELECT key, value FROM {schema}.shard_info").fetchall()
     return _decode(msgspec.json.encode(dict(rows)))
 
@@ -108,7 +108,7 @@ class InfoTable:
         return read_info(self._db)
 
     def write(self, info: ShardInfo) -> None:
-        """Write the fields that are not None; the rest stays."""
+        """Write the fields that are not None. The other rows stay as they are."""
         said = {key: _text(value) for key in _KEYS if (value := getattr(info, key)) is not None}
         given = {"keys": list(said), "values": list(said.values())}
         ((written,),) = self._db.execute(self._parsed[_UPDATE], given).fetchall()

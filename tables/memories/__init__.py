@@ -1,1 +1,1 @@
-"""Shards: one partition's long-term memories, and how a batch of events changes them."""
+"""Shards: the long-term memories of one partition, and the code that applies a batch of events to them."""

@@ -12,7 +12,10 @@ from schemas.memories import Memory
 
 @dataclass(slots=True)
 class Applied:
-    """The effects of events as counts, the events that were not applied before, and the new memories."""
+    """The effects of events: the number of times that each effect occurred, and two lists.
+
+    `fresh` has the events that were not applied before. `born` has the new memories and summaries, but no items.
+    """
 
     new: int = 0
     merged: int = 0
@@ -33,7 +36,7 @@ class Applied:
     born: list[Memory] = field(default_factory=list, compare=False)
 
     def effects(self) -> dict[str, int]:
-        """The counts by name, without zeros."""
+        """Return the counts by name, without zeros."""
         counts = {name: getattr(self, name) for name in self.__slots__ if name not in ("fresh", "born")}
         return {name: count for name, count in counts.items() if count}
 

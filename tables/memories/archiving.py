@@ -14,7 +14,7 @@ from tables.memories.workspace import Workspace
 
 
 def archive(space: Workspace, memory: Memory, event: Archive) -> str:
-    """Archive a memory. Returns the effect: archived, or spared."""
+    """Archive a memory. Return the effect: "archived", or "spared" if the memory stays where it is."""
     if _is_spared(memory, event):
         return "spared"
     at, state = event.timestamp, memory.state
@@ -24,7 +24,7 @@ def archive(space: Workspace, memory: Memory, event: Archive) -> str:
 
 
 def remove(space: Workspace, memory: Memory, event: Remove) -> str:
-    """Remove an archived memory. Returns the effect: removed, or spared."""
+    """Remove an archived memory. Return the effect: "removed", or "spared" if the memory stays where it is."""
     if _is_spared(memory, event):
         return "spared"
     space.unarchive(memory)
@@ -33,18 +33,25 @@ def remove(space: Workspace, memory: Memory, event: Remove) -> str:
 
 
 def _is_spared(memory: Memory, event: Archive | Remove) -> bool:
-    """Whether the event was decided on before the memory was pinned, accessed or restored."""
+    """Whether the memory stays: it is pinned, or was accessed or restored after the event was decided on.
+
+    An event without `last_accessed` spares no memory.
+    """
     decided_on = event.last_accessed
     return decided_on is not None and (memory.pinned or memory.last_accessed > decided_on)
 
 
 def restore(space: Workspace, memory: Memory, at: int) -> str:
-    """Restore an archived memory, accessed now: otherwise the next cleanup would archive it again."""
+    """Move an archived memory back, and return the effect.
+
+    This counts as an access at `at`. Otherwise the next cleanup would archive the memory again.
+    """
     vector = space.catalog.archive.vectors([memory.seq])[0]
     back = replace(memory, last_accessed=max(memory.last_accessed, at))
     state = state_of(score_of(back, at, space.lifecycle), space.lifecycle)
     back = replace(back, state=state, meta=space.with_transition(back, "archived", state, at))
     space.unarchive(memory)
-    space.add(replace(back, seq=space.next_seq), vector)  # a new number: outdated files name the old one
+    # It gets a new number, because outdated index files may still list the old one.
+    space.add(replace(back, seq=space.next_seq), vector)
     space.move(back, "archived", state, at, "restore")
     return "restored"

@@ -1,4 +1,4 @@
-"""Batch: computes what a batch of events changes, one event after the other, before anything is written."""
+"""Batch: computes the changes of a batch of events in memory, one event after the other. It writes nothing."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _NO_TWINS = (overflow.KIND, items.KIND)
 
 @dataclass(slots=True)
 class Batch:
-    """Events that go `together`, oldest first, with the vectors of their texts by event id.
+    """The events of one batch (see `together`), oldest first, and the vectors of their texts by event id.
 
-    It ends early if a user has too many memories: later events are computed after the summaries are committed. So the
-    result does not depend on where batches are cut.
+    The batch ends after an event that makes summaries, because a user has too many memories. Later events are
+    computed after these summaries are committed. So the result does not depend on the sizes of the batches.
     """
 
     spaces: Workspaces
@@ -60,28 +60,28 @@ class Batch:
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]
-    #: Counts a user's memories before the batch; the count may be too high, never too low.
+    #: Returns the counts of a user's memories before the batch. They may be too high, but never too low.
     living: Callable[[str], Living]
     #: When the events are applied (epoch ms).
     now: int
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
-    #: By event id, the number of the memory that has the event's text and vector.
+    #: By event id, the number (`seq`) of the memory row that has the event's text and vector.
     worded: dict[uuid.UUID, int] = field(default_factory=dict)
-    #: By a promotion's event id, the memory ids of shorter beginnings of its exchange, longest first.
+    #: By a promotion's event id, the memory ids of its exchange without the last message, the last two, and so on.
     beginnings: dict[uuid.UUID, list[uuid.UUID]] = field(init=False)
-    #: How many vectors lay in a user's cell before the batch.
+    #: By user id, the number of vectors in the user's cell of the index before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
-    #: Counts before the batch, for users who may have too many memories.
+    #: By user id, the counts before the batch. Only users who may have too many memories are in it.
     counts: dict[str, Living] = field(default_factory=dict)
     #: The workspace of the present event's user.
     space: Workspace = field(init=False)
     result: Applied = field(default_factory=Applied)
 
     def run(self) -> Applied:
-        """Compute the changes of the events, up to one that must be committed before the next.
+        """Compute the changes of the events, in order. Stop after an event that makes summaries.
 
-        `spaces.changes.applied` names the events that are done.
+        `spaces.changes.applied` has the events whose changes were computed.
         """
         catalog, applied = self.spaces.catalog, self.spaces.changes.applied
         self.beginnings = {
@@ -174,9 +174,9 @@ class Batch:
             self.result.born += wholes
 
     def _put(self, event: Remember) -> None:
-        """Write an item. The order of the log decides, not a clock: a forgotten key may be written again.
+        """Write an item. A key that was forgotten may be written again, because the order of the log decides.
 
-        Only a tombstone of the whole user that is not older than the event prevents it: then the log is read again.
+        If the whole user was forgotten at the event's time or later, the log is being read again: skip the item.
         """
         assert event.memory_id is not None, "an item has a key"
         if any(one.memory_id is None and one.forgotten_at >= event.timestamp for one in self._tombstones_of(event)):
@@ -194,12 +194,12 @@ class Batch:
         return any(one.covers(memory.user_id, memory.id, memory.created_at) for one in self.tombstones)
 
     def _begins_forgotten(self, event: Promotion | Remember) -> bool:
-        """Whether the event's exchange begins with a whole exchange that was forgotten."""
+        """Whether a shorter version of the event's exchange was forgotten."""
         beginnings = self.beginnings.get(event.event_id, ())
         return any(one.user_id == event.user_id and one.memory_id in beginnings for one in self.tombstones)
 
     def _forget(self, event: Forget) -> None:
-        """Forget a memory under all its ids, also one removed before: its history and summaries keep its words."""
+        """Forget a memory by all its ids. A removed memory may still have words in its history and in summaries."""
         found = self._of({**self.space.archived, **self.space.known}, event.memory_id)
         if found and items.is_item(found[0]):  # its key may be written again, so no tombstone is left
             self.result.removed += forget(self.space, {event.memory_id}, event.timestamp)
@@ -211,11 +211,11 @@ class Batch:
         self.result.removed += forget(self.space, names, event.timestamp)
 
     def _forget_all(self, event: ForgetUser) -> None:
-        """Forget all of the user's memories; when the log is read again, all that are dated up to the event.
+        """Forget all of the user's memories. Write a tombstone for those dated up to the event, for later replays.
 
-        Memories that are dated later, by a clock that was ahead, get tombstones of their own: later messages may be
-        kept. If the clock that dated the event was ahead, the tombstone reaches only up to the newest memory
-        (`Tombstone.as_of`).
+        A memory that a wrong clock dated after the event gets its own tombstone, because a tombstone for later times
+        would also cover messages that really came later. If the clock that dated the event was ahead, the user's
+        tombstone reaches only up to the newest memory (see `Tombstone.as_of`).
         """
         self.space.load_all()
         held = [*self.space.archived.values(), *self.space.known.values()]
@@ -229,10 +229,10 @@ class Batch:
         self.space.erase_all()
 
     def _may_be_too_many(self, user_id: str) -> bool:
-        """Whether the user may have more memories than the limit, at least two of which can go into a summary.
+        """Whether the user may have more memories than the limit, and at least two that a summary can replace.
 
-        The index knows the size of the user's cell at once, but it counts all users of the cell and memories that are
-        not current. Only if that size exceeds the limit are the user's rows counted.
+        The size of the user's cell is known at once, but includes other users and memories that are not current. So
+        the user's own rows are counted only if that size exceeds the limit.
         """
         limit = self.settings.max_memories_per_user
         if limit <= 0:
@@ -251,9 +251,9 @@ class Batch:
     def _near_copy(self, event: Promotion | Remember, supersedes: Sequence[uuid.UUID]) -> Memory | None:
         """Return the first of the user's memories, stored or of this batch, that says the same as the event.
 
-        A cosine alone is not enough: texts with other numbers or names have nearly the same vector. Memories that are
-        not current are skipped, and those that the event supersedes; so are items, and summaries, which have sources
-        of their own.
+        A cosine alone is not enough: texts with other numbers or names have nearly the same vector. Skipped are:
+        memories that are not current, memories that the event supersedes, items, and summaries (they have their own
+        sources).
         """
         if not self.near.any_of(event):
             return None
@@ -268,7 +268,7 @@ class Batch:
         return None
 
     def _beginning(self, event: Promotion | Remember) -> Memory | None:
-        """Return the memory of an exchange with which this one begins: a longer export repeats and extends it."""
+        """Return the memory of a shorter version of the event's exchange: a later export may extend an exchange."""
         for identity in self.beginnings.get(event.event_id, ()):
             memory = self.space.known.get(self.space.named(identity))
             if memory is not None and memory.current and memory.kind == "exchange":
@@ -276,7 +276,7 @@ class Batch:
         return None
 
     def _as_it_is_now(self, memory: Memory | None) -> Memory | None:
-        """Return the memory as the batch has changed it; None if it was removed, or its text and vector changed."""
+        """Return the memory with the batch's changes; None if the batch removed it or changed its text and vector."""
         if memory is None or memory.id in self.space.gone:
             return None
         now = self.space.known.get(memory.id, memory)
@@ -291,8 +291,8 @@ class Batch:
     def _merge(self, memory: Memory, twin: Memory, event: Promotion | Remember) -> None:
         """Merge the near-copy `memory` into `twin`: add its sources, and raise importance and `last_accessed`.
 
-        The text that is dated later is kept; the history has the other one. If the user asked to remember the
-        near-copy, the memory is pinned, even if it was unpinned before.
+        The text that is dated later is kept; the other text goes into the history. If the user asked to remember the
+        near-copy, the twin is pinned, even if it was unpinned before.
         """
         at = event.timestamp
         importance = max(twin.importance, memory.importance) + self.settings.access_increment
@@ -305,7 +305,7 @@ class Batch:
         wording: dict[str, Any] = {}
         if memory.text == twin.text:
             self.space.change(after)
-        elif memory.created_at < twin.created_at:  # the event is older, and read later
+        elif memory.created_at < twin.created_at:  # the event is older than the twin, but read later
             wording["text"] = memory.text
             self.space.change(after)
         else:
@@ -329,7 +329,7 @@ class Batch:
         self.result.merged += 1
 
     def _touch(self, event: Touch) -> None:
-        """Count accesses. If several ids name one memory, such as a near-copy's, the highest number counts."""
+        """Count accesses. If several ids stand for one memory (its own, a near-copy's), the highest number counts."""
         times = dict[uuid.UUID, int]()
         for identity, number in zip(event.memory_ids, event.times, strict=False):
             named = self.space.named(identity)
@@ -355,7 +355,7 @@ class Batch:
             self.space.change(after)
         else:
             self.space.drop(memory)
-            # Under a new number, outdated files cannot mistake its old vector for the new one.
+            # It gets a new number: otherwise outdated index files could give its old vector for the new text.
             self.space.add(replace(after, seq=self.space.next_seq), self.vectors[event.event_id])
         self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
         if "refused" in before:
@@ -364,7 +364,7 @@ class Batch:
             self.result.edited += 1
 
     def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
-        """Supersede a memory. The newer one becomes current, even if it was superseded: so no cycle can arise."""
+        """Supersede a memory. The newer one becomes current, even if it was superseded, so that no cycle arises."""
         older, newer = self.space.known[older_id], self.space.known[newer_id]
         if older_id == newer_id or older.superseded_by == newer_id:
             return

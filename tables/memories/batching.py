@@ -1,4 +1,4 @@
-"""Which events go into one batch, and which memories they name."""
+"""The choice of the events for one batch, and the ids of the memories that events name."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tables.memories.catalog.erasing import Named
 
 
 def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
-    """Return the leading events that fit into one batch. An event that gives a memory another vector is alone.
+    """Return the first events, as many as fit into one batch. A restore, or an edit of a text, is a batch by itself.
 
-    Near-copies of later texts can be found only after it is committed. Two users' events with the same id are in
-    different batches.
+    Such an event gives a memory another vector, which must be committed before later texts are compared with it.
+    Events with the same id, of two users, go into different batches.
     """
     ids = {event.event_id for event in events}
     if len(ids) == len(events) and not any(isinstance(event, Restore | Edit) for event in events):
@@ -40,10 +40,10 @@ def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
 
 
 def named_ids(events: Sequence[LongTermEvent], beginnings: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> set[Named]:
-    """Return the memories that the events name."""
+    """Return the user and the id of each memory that the events name, and of the promotions' `beginnings`."""
     named: set[Named] = set()
     for event in events:
-        if isinstance(event, Promotion):  # most are
+        if isinstance(event, Promotion):  # most events are promotions
             named.add((event.user_id, event.memory_id))
             named.update([(event.user_id, identity) for identity in beginnings[event.event_id]])
             continue

@@ -1,4 +1,4 @@
-"""Editing: a memory after an edit or in the words of a near-copy, and the values that it had before."""
+"""Editing: applies an edit or the text of a near-copy to a memory, and returns the former values."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from schemas.fields import MAX_METADATA_BYTES
 from schemas.memories import Memory
 from schemas.sources import SOURCES, sources_in, together
 
-#: The metadata key of the names in an exchange.
+#: The metadata key for the names of the speakers of an exchange.
 SPEAKERS: Final = "speakers"
 #: Siltstone's own keys in a memory's metadata: no edit changes them.
 OURS = ("promotion", SPEAKERS, "stored", "summary", "transitions", SOURCES)
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
-    """Return the edited memory, and the values that it had before.
+    """Return the edited memory, and its former values.
 
-    Metadata that would exceed the limit of a record stays as it is; then `refused` takes the place of the old values.
+    If the new metadata would exceed the size limit, the metadata is not changed. The former values then have the key
+    `refused` instead of `metadata`.
     """
     before: dict[str, Any] = {}
     patch = {key: value for key, value in (event.metadata or {}).items() if key not in OURS}
@@ -41,7 +42,7 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
 
 
 def reworded(memory: Memory, copy: Memory) -> Memory:
-    """Return the memory with the text of a near-copy, and the speakers whom that names."""
+    """Return the memory with the text and the speakers of a near-copy."""
     meta = {key: value for key, value in memory.meta.items() if key != SPEAKERS}
     if SPEAKERS in copy.meta:
         meta[SPEAKERS] = copy.meta[SPEAKERS]
@@ -49,7 +50,10 @@ def reworded(memory: Memory, copy: Memory) -> Memory:
 
 
 def outgrows(meta: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-    """Whether the patch makes this metadata larger than the limit and larger than it is."""
+    """Whether the patched metadata would be larger than the limit, and larger than it is now.
+
+    Siltstone's own keys do not count.
+    """
     theirs = {key: value for key, value in patch.items() if key not in OURS}
     before, after = (_bytes_of(each) for each in (meta, merge_patch(meta, theirs)))
     return after > max(before, MAX_METADATA_BYTES)
@@ -60,7 +64,7 @@ def _bytes_of(meta: Mapping[str, Any]) -> int:
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply RFC 7396: a null removes a key, an object is merged into an object, any other value replaces."""
+    """Apply RFC 7396: a null removes a key, an object is merged into an object, any other value replaces the old."""
     merged = dict(target)
     for key, value in patch.items():
         if value is None:

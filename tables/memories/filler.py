@@ -1,7 +1,7 @@
 """Filler by language: greetings, thanks, hesitation, politeness, articles.
 
 A word is filler only where it cannot be anything else: not "please" after "to", not "hello" before a name ("Hello
-Kitty"), not 请 where it may mean "invite". In doubt it counts, and two texts are two memories.
+Kitty"), not 请 where it may mean "invite". A doubtful word counts as content, so two texts stay two memories.
 
 To add a language with spaces between its words, add a `Language` to `LANGUAGES`. One without spaces needs `Endings`.
 """
@@ -21,7 +21,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _phrases(text: str) -> Phrases:
-    """Phrases, separated by bars; a longer one matches before a shorter one."""
+    """Split a text at its bars into phrases, and each phrase into words."""
     return frozenset(tuple(phrase.split()) for phrase in text.replace("\n", " ").split("|"))
 
 
@@ -33,7 +33,7 @@ class Language:
     telling: frozenset[str]
     #: Filler if it is the whole clause.
     whole: Phrases
-    #: Filler at the beginning of a clause, before any word.
+    #: Filler at the beginning of a clause, regardless of the next word.
     first: Phrases = frozenset()
     #: Filler at the beginning of a clause if one of `openers` follows.
     before_openers: Phrases = frozenset()
@@ -43,11 +43,11 @@ class Language:
     #: Filler anywhere, unless after a word of `not_behind`.
     anywhere: frozenset[str] = frozenset()
     not_behind: frozenset[str] = frozenset()
-    #: Articles, and what replaces each: German cases tell who does what to whom.
+    #: Articles, each with its replacement. German articles keep their case, which tells subject from object.
     articles: Mapping[str, str] = field(default_factory=dict)
     #: Articles stay before these words ("a few" is more than "few").
     quantities: frozenset[str] = frozenset()
-    #: Articles that can be pronouns ("la quiero"), and the words after which alone they are filler.
+    #: Articles that can also be pronouns ("la quiero"), and prepositions: they are filler only after one of these.
     articles_behind: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     #: A pattern for the ending of a clause's last word, and its replacement.
     ending: tuple[re.Pattern[str], str] | None = None
@@ -150,12 +150,12 @@ def language_of(words: Sequence[str]) -> Language:
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """Filler of a language without spaces between words: in a run of its characters at a clause's edge."""
+    """Filler of a language without spaces between words: patterns for the ends of a run of its characters."""
 
     whole: re.Pattern[str]
     first: re.Pattern[str]
     last: re.Pattern[str]
-    #: If this matches, the run asks even without a question mark.
+    #: If this matches, the run is a question even without a question mark.
     asking: re.Pattern[str]
 
     def bare(self, run: str, begins: bool, ends: bool) -> str:

@@ -1,4 +1,4 @@
-"""Forgetting, a user's right: a forgotten memory leaves no word behind, in no other memory either."""
+"""Forgetting: removes a memory and all its words, also from summaries. Users have a right to this."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tables.memories.workspace import Workspace
 
 
 def forget(space: Workspace, ids: set[uuid.UUID], at: int) -> int:
-    """Remove these memories and each summary with words of theirs; memories behind them become current again.
+    """Remove these memories, and every summary that contains their words. Return the number of removed memories.
 
-    `ids` may name memories that were removed before: summaries and their history still contain their words. Return
-    how many memories existed until now.
+    Memories that a removed memory summarized or superseded become current again. `ids` may name memories that were
+    removed before, because summaries and the history may still contain their words.
     """
     forgotten, done = 0, set[uuid.UUID]()
     while ids:

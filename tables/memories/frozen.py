@@ -12,15 +12,15 @@ from tables.memories.catalog.reembedding import VectorModel
 
 #: The folder of a shard's files in a checkpoint.
 FOLDER: Final = "shard"
-#: The key of the log's position in a checkpoint, regardless of the topic's name.
+#: The key under which a checkpoint has the position in the log. It does not depend on the topic's name.
 LONG_TERM: Final = "long-term"
 
 
 class Frozen(NamedTuple):
     """A shard's files, unchanged until `held` is broken or the shard is thawed.
 
-    `position` is the offset in the log up to which the files have the events, `changes` how often they changed.
-    `in_pages`: the files may contain forgotten bytes.
+    `position` is the offset in the log up to which the events are in the files. `changes` is the catalog's counter of
+    changes. `in_pages` is true if the files may contain forgotten data.
     """
 
     position: int
@@ -32,5 +32,9 @@ class Frozen(NamedTuple):
 
 
 def snapshot_files(files: Sequence[tuple[Path, int]]) -> list[SnapshotFile]:
-    """Describe files for a snapshot. None is sealed: DuckDB writes into its file; vectors are appended and zeroed."""
+    """Describe files for a snapshot. `files` has their paths and the bytes to copy of each.
+
+    None is marked as sealed, because their bytes may change later: DuckDB writes into its file, and vectors are
+    appended and zeroed.
+    """
     return [SnapshotFile(f"{FOLDER}/{path.name}", path, length, False) for path, length in files]

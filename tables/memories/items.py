@@ -1,6 +1,6 @@
 """Items: values under keys. An item is never merged or summarized, and does not decay.
 
-Its id is the key. If it expires, its metadata has the time, under `stored`.
+The id of an item is its key. If the item can expire, its metadata has the time of expiry, under `stored`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tables.memories.workspace import Workspace
 from tables.vectors.index import Vectors
 
 KIND: Final = "item"
-#: The key in the `meta` of an item that expires; it has `ttl_seconds` and `expires_at`.
+#: The key in the `meta` of an item that can expire. The value has `ttl_seconds` and `expires_at`.
 MARK: Final = "stored"
 
 
@@ -31,7 +31,10 @@ def is_item(memory: Memory) -> bool:
 
 
 def item(event: Remember, seq: int) -> Memory:
-    """Return the memory that the event writes, regardless of an earlier one. Pinned, so it keeps its score."""
+    """Return the item that the event writes. It takes nothing from an earlier item of the same key.
+
+    It is pinned, so its score does not decay.
+    """
     assert event.memory_id is not None, "an item has a key"
     meta = {key: value for key, value in (event.metadata or {}).items() if key not in (MARK, SOURCES)}
     if event.sources:  # only `event.sources` counts
@@ -58,7 +61,10 @@ def item(event: Remember, seq: int) -> Memory:
 
 
 def put(space: Workspace, event: Remember, vector: Vectors) -> Literal["new", "edited", "repeated"]:
-    """Write under the key; return `repeated`, and do nothing, if a memory of another kind has this id."""
+    """Write the item under its key, and return the effect.
+
+    If a memory of another kind has this id, do nothing and return "repeated".
+    """
     written = item(event, space.next_seq)
     before = space.known.get(written.id) or space.archived.get(written.id)
     if before is not None and not is_item(before):
@@ -70,7 +76,7 @@ def put(space: Workspace, event: Remember, vector: Vectors) -> Literal["new", "e
 
 
 def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
-    """Remove the item and return True, unless it expires later than the event says."""
+    """Remove the item and return True. If it expires later than the event says, keep it and return False."""
     ends = expires_at(memory)
     if ends is None or ends > event.expired_at:
         return False
@@ -81,27 +87,27 @@ def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
 
 
 def lasts(meta: Mapping[str, Any]) -> int | None:
-    """Return the seconds that it lasts after a write or read, by its metadata; None if it does not expire."""
+    """Return the seconds that an item lasts after a write or read, from its metadata; None if it does not expire."""
     stored = meta.get(MARK)
     seconds = stored.get("ttl_seconds") if isinstance(stored, dict) else None
     return seconds if isinstance(seconds, int) else None
 
 
 def expires_at(memory: Memory) -> int | None:
-    """Return when the memory expires (epoch ms); None if it does not. Only items expire."""
+    """Return the time at which the memory expires (epoch ms); None if it does not. Only items expire."""
     if not is_item(memory) or MARK not in memory.meta:
         return None
     return parse_timestamp(memory.meta[MARK]["expires_at"])
 
 
 def is_expired(memory: Memory, now: int) -> bool:
-    """Whether it has expired as of `now` (epoch ms): no answer contains it any more, removed or not."""
+    """Whether the memory has expired as of `now` (epoch ms). Answers leave it out even before it is removed."""
     expiry = expires_at(memory)
     return expiry is not None and expiry <= now
 
 
 def renewed(memory: Memory) -> Memory:
-    """Return the memory after an access: its `ttl_seconds` start again."""
+    """Return the memory after an access. If it can expire, its `ttl_seconds` begin again at that access."""
     if expires_at(memory) is None:
         return memory
     seconds = memory.meta[MARK]["ttl_seconds"]
@@ -109,5 +115,5 @@ def renewed(memory: Memory) -> Memory:
 
 
 def _stored(at: int, seconds: int) -> dict[str, Any]:
-    """Return the `stored` entry. An expiry beyond the last possible moment is capped there, and never comes."""
+    """Return the value for `stored`. An expiry after the last valid time is set to that time."""
     return {"ttl_seconds": seconds, "expires_at": iso(min(at + seconds * 1000, LATEST_MS - 1))}

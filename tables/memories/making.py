@@ -1,4 +1,4 @@
-"""The memory that an event makes."""
+"""Making of memories: the memory that a promotion or a request to remember creates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _parts = attrgetter(*Parts.__slots__)
 
 
 def as_memory(event: Promotion | Remember, seq: int) -> Memory:
-    """The memory that the event makes, under this number."""
+    """Return the memory that the event creates, with the number `seq`."""
     meta = dict(event.metadata or {})
     if SOURCES in meta:  # only `event.sources` counts
         meta = {key: value for key, value in meta.items() if key != SOURCES}

@@ -1,7 +1,7 @@
-"""Mending: repairs an index that differs from its catalog, because it lost vectors or is of another moment.
+"""Mending: repairs an index that differs from its catalog, because it lost vectors or is of another state.
 
-A few missing vectors are added like new ones. Many, as after a restore, are written once, from the catalog's file
-directly into a segment.
+A few missing vectors are added like new ones. If many are missing, as after a restore, they are copied from the
+catalog's file of vectors directly into a segment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT_A_TIME = 10_000
 def mend(index: SegmentedIndex, catalog: Catalog, tell: Callable[[int, int], None]) -> None:
     """Compare index and catalog by number; remove and add vectors until they agree. Raises `DataDirError`.
 
-    `tell` gets how many missing vectors were added, and of how many.
+    `tell` is called with the number of vectors that were added so far, and the number that were missing.
     """
     rows, held = catalog.seqs(), index.seqs()
     index.remove(np.setdiff1d(held, rows, assume_unique=True))
@@ -45,7 +45,7 @@ def _built(index: SegmentedIndex, catalog: Catalog, seqs: Seqs) -> bool:
 
 
 class _StoredLists:
-    """Vectors of the catalog's file, by cell."""
+    """The vectors in the catalog's file, grouped by cell. They are the source of a segment."""
 
     def __init__(self, seqs: Seqs, cells: Seqs, read: ReadVectors) -> None:
         self._order = np.argsort(cells, kind="stable")

@@ -1,6 +1,6 @@
-"""Near-copies: texts of a batch of events that a memory of the user, or an earlier event, already contains.
+"""Near-copies: texts of a batch of events that say the same as a memory of the user, or as an earlier event.
 
-A cosine above the threshold only names the candidates; the rule of `sameness.py` decides.
+Texts whose vectors have a cosine above the threshold are only candidates. The rule of `sameness.py` decides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TextEvent = Promotion | Remember
 
 
 class NearCopies:
-    """Candidates for all events of a batch, looked up at once: in their users' cells, and among the events."""
+    """The candidates for all events of a batch, looked up at once: in the users' cells, and among the events."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class NearCopies:
         catalog: Catalog,
         cosine: float,
     ) -> None:
-        #: Tokens of events with candidates, and the candidates' texts in lower case: computed once a batch.
+        #: The tokens of events with candidates, and the candidates' texts in lower case. Each is computed only once.
         self._said: dict[uuid.UUID, Said] = {}
         self._lower: dict[str, str] = {}
         self._stored: dict[uuid.UUID, list[int]] = {}
@@ -60,18 +60,18 @@ class NearCopies:
         return bool(self) and (event.event_id in self._stored or event.event_id in self._earlier)
 
     def stored(self, event: TextEvent) -> Iterator[Memory]:
-        """Yield the candidates among the user's memories, oldest first, as they were before the batch."""
+        """Yield the candidates among the user's stored memories, oldest first, as they were before the batch."""
         for seq in self._stored.get(event.event_id, ()):
             memory = self._rows.get(seq)
             if memory is not None and memory.user_id == event.user_id:
                 yield memory
 
     def earlier(self, event: TextEvent) -> Sequence[uuid.UUID]:
-        """Return the candidates among the user's earlier events, by event id."""
+        """Return the event ids of the candidates among the user's earlier events of the batch."""
         return self._earlier.get(event.event_id, ())
 
     def says_the_same(self, event: TextEvent, memory: Memory) -> bool:
-        """Whether the memory says the same as the event, by the rule over both whole texts."""
+        """Whether the memory says the same as the event, by the rule of `sameness.py` over both complete texts."""
         if event.text == memory.text:
             return True
         new = self._said.get(event.event_id)

@@ -1,9 +1,9 @@
-"""Overflow: replaces groups of similar memories by summaries when a user has too many.
+"""Overflow: replaces groups of similar memories by summaries when a user has too many memories.
 
-The lowest scores come first, of equals the oldest; each is grouped with similar memories. A memory that resembles
-none stays. If no two are similar and one has to leave, the nearest two make a group. The same memories make the same
-groups, also in a replay. A summary keeps the first line of each memory, which is what the user said: a model, if one
-is configured, may find better words later.
+Memories with the lowest scores are grouped first; of equal scores, the oldest. Each is grouped with memories that are
+similar to it. A memory without similar ones stays. If these groups are not enough, the two nearest memories make a
+group, repeatedly. The same memories always make the same groups, also in a replay. A summary has the first line of
+each memory, which is the user's text. If a model is configured, it may write a better text later.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from tables.memories.sources import said_by, sources
 from tables.memories.workspace import Workspace
 from tables.vectors.index import Vectors
 
-#: The most memories that one summary replaces.
+#: The maximum number of memories that one summary replaces.
 GROUP = 8
-#: A tenth of the limit leaves in addition, so that not every new memory makes a summary.
+#: In addition to the excess, limit / `SLACK` places are freed. Otherwise every new memory would make a summary.
 SLACK = 10
-#: Of the lowest scores, at least so many are compared, or twice as many as have to leave.
+#: The minimum number of memories, those with the lowest scores, that are compared. If many have to leave, it is twice
+#: their number.
 LEAST_LOOKED_AT = 8 * GROUP
 LINE_CHARS = 200
 LINES = 64
@@ -39,10 +40,9 @@ KIND = "summary"
 def make_room(
     space: Workspace, settings: LongTermSettings, at: int, forbidden: Callable[[Memory], bool]
 ) -> list[Memory]:
-    """Replace memories by summaries if the user has more current ones than the limit. Return the summaries.
+    """Replace memories by summaries if the user has more current memories than the limit. Return the summaries.
 
-    The members of a `forbidden` summary, such as a forgotten one, stay as they are: it must not repeat what they
-    said.
+    A `forbidden` summary, such as a forgotten one, is not made, and its members stay as they are.
     """
     space.load_current()
     memories = [memory for memory in space.known.values() if not items.is_item(memory)]
@@ -68,7 +68,7 @@ def make_room(
 
 
 def loosest(memories: Iterable[Memory], scores: Mapping[uuid.UUID, float], excess: int, limit: int) -> list[Memory]:
-    """Return the memories among which groups are formed: lowest score first, of equals the oldest."""
+    """Return the memories among which groups are formed: lowest score first; of equal scores, the oldest first."""
     loose = sorted(
         (memory for memory in memories if memory.current and not memory.pinned),
         key=lambda memory: (scores[memory.id], memory.created_at, memory.id),
@@ -82,7 +82,7 @@ def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[lis
     """Group rows of float32[n, d] by similarity until `wanted` places are free; a group of n frees n - 1.
 
     A group has two to `GROUP` rows: a remaining row, and others with a cosine of at least `least` to it. If these
-    free fewer than `excess` places, the two nearest remaining rows make a group, repeatedly.
+    groups free fewer than `excess` places, the two nearest remaining rows make a group, repeatedly.
     """
     left = list(range(len(vectors)))
     found: list[list[int]] = []
@@ -110,10 +110,10 @@ def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[lis
 
 
 def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memory:
-    """Return the memory that summarizes others of the same user, created at `at` (epoch ms).
+    """Return the summary of these memories, which are of one user. It is created at `at` (epoch ms).
 
-    It is active regardless of their scores: its importance is at least theirs and the threshold `active`, and its
-    last access is not older than theirs.
+    The summary is active regardless of the members' scores: its importance is at least that of each member and the
+    threshold `active`, and its last access is not older than that of any member.
     """
     members = sorted(members, key=lambda memory: (memory.created_at, memory.id))
     ids = tuple(memory.id for memory in members)
@@ -144,7 +144,10 @@ def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memo
 
 
 def extract(members: Sequence[Memory]) -> str:
-    """Return a line for each memory, with its day; for a summary among them, all its lines. At most `LINES`."""
+    """Return the text of a summary: the day and the first line of each memory. At most `LINES` lines.
+
+    If a member is a summary, all its lines are taken.
+    """
     lines: dict[str, None] = {}
     for memory in members:
         if memory.kind == KIND:

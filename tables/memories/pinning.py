@@ -1,7 +1,8 @@
-"""The origin of a pin: a request (a memory that the user asked for is created pinned), or a command.
+"""The origin of a pin: a user's request in a conversation, whose memory is created pinned, or a command.
 
-Neither kind of memory decays. A newer memory may supersede one that a request pinned: the user asked to remember what
-was true then. One that a command pinned stays, because the command named this very memory.
+Neither kind of pinned memory decays. A memory that a request pinned may be superseded, because it was true at the
+time of the request, but may no longer be. A memory that a command pinned is not superseded, because the command named
+this memory by its id.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from typing import Any, Final
 
 from schemas.memories import Memory
 
-#: A key in `meta["promotion"]`, until a command pins or unpins the memory.
+#: The key in `meta["promotion"]` of a memory that a request pinned. A command that pins or unpins it removes the key.
 MARK: Final = "pinned"
 
 
 def pinned_by_request(memory: Memory) -> Memory:
-    """Pin an existing memory that the user now asked for; an earlier pin stays as it is."""
+    """Pin an existing memory because the user asked to remember it. A pinned memory is returned unchanged."""
     if memory.pinned:
         return memory
     return replace(memory, pinned=True, meta={**memory.meta, "promotion": {**_promotion(memory), MARK: True}})
 
 
 def pinned_by_command(memory: Memory, pinned: bool) -> Memory:
-    """Pin or unpin a memory, and drop the mark of a request's pin."""
+    """Pin or unpin a memory, and remove the mark of a pin by a request."""
     meta, promotion = memory.meta, _promotion(memory)
     if MARK in promotion:
         meta = {**meta, "promotion": {name: part for name, part in promotion.items() if name != MARK}}
@@ -31,11 +32,11 @@ def pinned_by_command(memory: Memory, pinned: bool) -> Memory:
 
 
 def is_request(memory: Memory) -> bool:
-    """Whether a request alone has pinned it, and no command."""
+    """Whether the memory is pinned by a request, and no command has pinned or unpinned it since."""
     return memory.pinned and _promotion(memory).get(MARK) is True
 
 
 def _promotion(memory: Memory) -> dict[str, Any]:
-    """Return the promotion's metadata; empty if another value has this name."""
+    """Return the value of `promotion` in the metadata; an empty dict if it is missing or not an object."""
     found = memory.meta.get("promotion")
     return found if isinstance(found, dict) else {}

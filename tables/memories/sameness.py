@@ -1,9 +1,9 @@
 """Sameness: whether two texts say the same, so that the newer one adds nothing. A pure rule over both whole texts.
 
-A cosine cannot tell: "bees in Oslo: 45681" and "bees in Oslo: 45257" have 0.95, and two texts in a script that a
-model does not know may have 1. So the rule drops the form and the filler of both texts and compares the rest, in
-order: words, negations, names, numbers with their signs, units, symbols, emoji, and the speakers. A word counts
-unless it is known to be filler.
+A cosine is not enough: "bees in Oslo: 45681" and "bees in Oslo: 45257" have a cosine of 0.95, and two texts in a
+script that a model does not know may have 1. So the rule ignores the formatting and the filler of both texts, and
+compares the rest, in order: words, negations, names, numbers with their signs, units, symbols, emoji, and the
+speakers. A word counts unless it is known to be filler.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ _PIECE: Final = re.compile(
     re.VERBOSE,
 )
 _ENDS: Final = frozenset(".,;:!?()…。、—\u3001\uff61")
-#: Marks that count as words: a percent sign, a prime after a number of feet.
+#: Marks that count as content, such as a percent sign, or the prime in "6′" (feet).
 _TELLING: Final = frozenset("%‰@&§′″")
-#: Symbols that are only form: of tables, of code, of tone.
+#: Symbols that are only formatting, such as those of tables and code.
 _PLAIN: Final = frozenset("`|~^")
-#: Variants of a sign and the one that replaces them; Turkish kinds of i share one capital in most texts.
+#: Variants of characters, and their replacements; invisible characters are removed. The Turkish ı and İ become i and
+#: I, because most texts do not distinguish them in capitals.
 _ARRANGED: Final = {ord(old): new for old, new in zip("’‘ʼ‐‑‒–−ıİ", "'''-----iI", strict=True)} | dict.fromkeys(
     [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 )
-#: The compatibility forms that mean the same as the plain character; "5²" does not mean "52".
+#: Kinds of compatibility characters that mean the same as the plain character. Superscripts are not among them,
+#: because "5²" does not mean "52".
 _MERE_FORMS: Final = frozenset(("<wide>", "<narrow>", "<compat>", "<font>", "<noBreak>", "<small>", "<vertical>"))
 
 _ROLES: Final = {
@@ -65,7 +67,7 @@ _SHORT_FORMS: Final = {
     **{f"{word}'s": (word, "is") for word in _BEFORE_IS},
 }
 _SHORT_ENDINGS: Final = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"))
-#: Tokens that a text may spell in another way.
+#: Tokens that may be spelled in another way in the text ("not" as in "don't"), so they cannot be looked for in it.
 _FULL_FORMS: Final = frozenset(
     ["?", "你", "den", "dem", "des", "can", "will", "shall", "do", "i", "am", "is", "are", "have", "not"]
 )
@@ -73,7 +75,10 @@ _FULL_FORMS: Final = frozenset(
 
 @dataclass(slots=True)
 class _Clause:
-    """The tokens of a clause: words as they are written, runs of Chinese or Japanese, numbers, marks."""
+    """A clause as tokens (kind, text): words as written, runs of Chinese or Japanese characters, numbers, marks.
+
+    `asks` is true if the clause ends with a question mark.
+    """
 
     tokens: list[tuple[str, str]]
     asks: bool = False
@@ -81,7 +86,10 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The tokens of a text: all, those that are not filler, and of these the ones that all copies spell alike."""
+    """The tokens of a text: `everything`; without filler, the `content`; and of the content, the `verbatim` tokens.
+
+    A `verbatim` token is spelled in the same way in every text with the same content.
+    """
 
     text: str
     everything: tuple[str, ...]
@@ -89,11 +97,14 @@ class Said:
     verbatim: tuple[str, ...]
 
     def may_be_in(self, lower: str) -> bool:
-        """Whether a text in lower case (see `in_lower_case`) has this one's words: a cheap test before `same`."""
+        """Whether a text in lower case (see `in_lower_case`) has all `verbatim` tokens: a fast test before `same`."""
         return all(token in lower for token in self.verbatim)
 
     def same(self, other: Said) -> bool:
-        """Whether both texts say the same. A text of only filler needs a text with exactly the same tokens."""
+        """Whether both texts say the same.
+
+        If a text is only filler, the other text must have exactly the same tokens.
+        """
         if self.text == other.text or (self.everything and self.everything == other.everything):
             return True
         return bool(self.content) and self.content == other.content
@@ -141,7 +152,7 @@ def in_lower_case(text: str) -> str:
 
 
 def _normal(text: str) -> str:
-    """Replace full-width and other compatibility forms, and digits of any script by those of ASCII."""
+    """Replace full-width and other compatibility characters by plain ones, and all digits by ASCII digits."""
     if not text.isascii():
         if not unicodedata.is_normalized("NFKC", text):
             text = unicodedata.normalize("NFC", "".join(map(_normal_character, text)))
@@ -181,7 +192,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
 
 
 def _asks_soon(text: str, start: int) -> bool:
-    """Whether a question mark is among the following marks that end the same clause."""
+    """Whether a question mark is among the marks that follow directly, as in "!?"."""
     for character in text[start : start + 8]:
         if character == "?":
             return True
@@ -191,7 +202,7 @@ def _asks_soon(text: str, start: int) -> bool:
 
 
 def _between_runs(text: str, match: re.Match[str]) -> bool:
-    """Whether a space is between Chinese or Japanese characters, where it stands for a comma or means nothing."""
+    """Whether a space is between Chinese or Japanese characters. There it may stand for a comma."""
     before, after = match.start() - 1, match.end()
     return before >= 0 and after < len(text) and all(_is_cjk(text[place]) for place in (before, after))
 
@@ -202,7 +213,7 @@ def _is_cjk(character: str) -> bool:
 
 
 def _tells(text: str, place: int) -> bool:
-    """Whether a mark is content: symbols and emoji are, punctuation is not, and some are only next to words."""
+    """Whether a mark is content. Symbols and emoji are, punctuation is not; some marks are only next to words."""
     mark = text[place]
     before, after = text[place - 1 : place].isalnum(), text[place + 1 : place + 2].isalnum()
     if mark in "*/^":
@@ -217,7 +228,7 @@ def _tells(text: str, place: int) -> bool:
 
 
 def _plain(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield the tokens in lower case: short forms in full, one token for each character of a run."""
+    """Yield the tokens in lower case. Short forms are written in full; each character of a run becomes a token."""
     for kind, token in tokens:
         if kind == "run":
             yield from token.replace("您", "你")
@@ -238,7 +249,7 @@ def _in_full(word: str) -> tuple[str, ...]:
 
 
 def _is_question(clause: _Clause, language: Language, endings: Endings) -> bool:
-    """Whether the words already ask, so that a question mark adds nothing."""
+    """Whether the words alone make the clause a question, so that its question mark adds nothing."""
     kind, first = clause.tokens[0]
     if kind == "word" and _in_full(first.lower())[0] in language.asking:
         return True
@@ -248,7 +259,7 @@ def _is_question(clause: _Clause, language: Language, endings: Endings) -> bool:
 def _without_filler(
     tokens: Sequence[tuple[str, str]], language: Language, endings: Endings, shouted: bool
 ) -> list[tuple[str, str]]:
-    """A clause's tokens without its filler. `shouted`: the text is all capitals, so a capital marks no name."""
+    """Return a clause's tokens without its filler. If `shouted`, all the text is in capitals: these mark no names."""
     last = len(tokens) - 1
     bare = [
         (kind, endings.bare(token, place == 0, place == last) if kind == "run" else token)
@@ -276,7 +287,7 @@ def _without_filler(
 
 
 def _leading(words: Sequence[str], lower: Sequence[str], language: Language) -> int:
-    """How many tokens at the beginning are filler; never all of them."""
+    """Return the number of filler tokens at the beginning of the clause; it is less than the number of all tokens."""
     begin = 0
     while True:
         length = _length(words[begin:], language.first)
@@ -290,7 +301,10 @@ def _leading(words: Sequence[str], lower: Sequence[str], language: Language) -> 
 
 
 def _length(words: Sequence[str], phrases: Phrases, *, at_end: bool = False) -> int:
-    """Return the length of the longest phrase at the words' beginning or end that is not all of them; 0 if none."""
+    """Return the number of words in the longest of `phrases` with which `words` begin (or end); 0 if there is none.
+
+    A phrase that is all of `words` does not count.
+    """
     for length in (3, 2, 1):
         if length < len(words) and tuple(words[-length:] if at_end else words[:length]) in phrases:
             return length
@@ -300,7 +314,7 @@ def _length(words: Sequence[str], phrases: Phrases, *, at_end: bool = False) -> 
 def _reduced(
     kept: Sequence[tuple[str, str]], words: Sequence[str], place: int, begins: bool, end: int, language: Language
 ) -> tuple[str, str]:
-    """Return a token, nothing if it is filler, or the replacement of an article."""
+    """Return the token at `place`: with an empty text if it is filler, or with the replacement of an article."""
     kind, token = kept[place]
     word = token.lower() if begins and kind == "word" else words[place]
     if not word:
@@ -308,7 +322,7 @@ def _reduced(
     before = "" if begins else words[place - 1]
     if word in language.anywhere and before not in language.not_behind:
         return kind, ""
-    if place + 1 < end and kept[place + 1][0] in ("word", "number"):  # "vitamin A" has no article
+    if place + 1 < end and kept[place + 1][0] in ("word", "number"):  # not at the end: "vitamin A"
         following = kept[place + 1][1].lower()
         if word in language.articles and following not in language.quantities:
             return kind, language.articles[word]

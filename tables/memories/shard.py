@@ -1,8 +1,8 @@
 """The long-term store of one partition: a DuckDB catalog and a FAISS index, kept in step.
 
 DuckDB commits first, then the index. After a crash in between, the next opening compares the index with the catalog's
-vectors, by number (`seq`), and repairs it; after an orderly close there is nothing to compare. If the catalog or the
-segments come from an older copy, all segments are rebuilt: their numbers may mean other memories.
+vectors, by number (`seq`), and repairs it. After an orderly close, the comparison is not needed. If the catalog or
+the segments come from an older copy, all segments are rebuilt, because their numbers may belong to other memories.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from tables.vectors.segmented import PUT_OFF, SegmentedIndex
 log = logging.getLogger(__name__)
 
 _REBUILD_ROWS = 10_000
-#: Rows between two log lines about a rebuild's progress: one or two seconds.
+#: Rows between two log lines about the progress of a rebuild. They take one or two seconds.
 _TOLD_ROWS = 100_000
 
 #: Files that older versions had instead of the segments.
 _OLDER = ("vectors.faiss", "vectors.tmp")
-#: Bytes. A catalog up to this size is copied in a few seconds, which callers of the shard can wait for.
+#: Bytes. A catalog up to this size is rewritten in a few seconds. Callers of the shard can wait for that.
 _SMALL_CATALOG = 256 * 1024 * 1024
 
 
@@ -73,8 +73,9 @@ class NextWatermark(NamedTuple):
 class Shard:
     """The memories of one partition's users. Not thread-safe: the caller serialises the calls.
 
-    `model` and `dimension` describe the vectors that `apply` gets. A worker's shards share `recent`. `memory` is the
-    limit of this shard's database, in bytes. Raises `ShardLocked`, `EmbeddingMismatch` and `DataDirError`.
+    `model` and `dimension` describe the vectors that `apply` gets. All shards of a worker share the cache `recent`.
+    `memory` is the memory limit of this shard's database, in bytes. Raises `ShardLocked`, `EmbeddingMismatch` and
+    `DataDirError`.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class Shard:
                 log.warning("shard %d: %s", self.partition, exc)
         for older in (self._folder / name for name in _OLDER if (self._folder / name).exists()):
             log.info("shard %d: %s of an older version was replaced by segments", self.partition, older.name)
-            index.seal()  # vectors reveal texts: the old file has to go
+            index.seal()  # vectors reveal texts, so the old file must be deleted
             older.unlink()
         return index
 
@@ -133,7 +134,7 @@ class Shard:
             log.info("shard %d: %d of %d missing vectors added to the index", self.partition, done, missing)
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
-        """Return the events that are not applied yet, in their order, each id of a user once."""
+        """Return the events that are not applied yet, in their order. Repeated ids of a user are left out."""
         names = [(event.user_id, event.event_id) for event in events]
         several = set(names)
         seen = self._catalog.applied(several)
@@ -157,8 +158,8 @@ class Shard:
         """Apply events in their order, each completely or not at all. Events that are applied already change nothing.
 
         `vectors` has a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
-        (epoch ms) is stored with the event's id. `position` is the offset in the log after these events. While more
-        events from before that offset follow, pass it only as `log_end`.
+        (epoch ms) is stored with the event's id. `position` is the offset in the log after these events. If other
+        events from before that offset are still to be applied, pass the offset as `log_end` and not as `position`.
         """
         fresh = self.unapplied(events)
         applied = Applied(repeated=len(events) - len(fresh), fresh=fresh)
@@ -179,10 +180,10 @@ class Shard:
         return applied
 
     def forget_ahead(self, events: Sequence[Forget | ForgetUser], now: int) -> None:
-        """Apply forget commands from further on in the log now, and erase the data from every file.
+        """Apply forget commands before the events that precede them in the log, and erase the data from every file.
 
-        `apply` gets them again at their place in the log and writes their tombstones then: earlier events are not
-        applied yet.
+        No tombstones are written, because those earlier events are not applied yet. `apply` writes the tombstones
+        when it gets the commands again, at their place in the log.
         """
         spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
         Batch(spaces, self._index, self._settings, events, {}, self._living, now).run()
@@ -196,7 +197,7 @@ class Shard:
         return self._catalog.position
 
     def low_watermark(self) -> Watermark | None:
-        """Return the low watermark, or None. All events below it are applied, and their ids are no longer kept."""
+        """Return the low watermark, or None. All events below it are applied, and their ids are not kept."""
         return self._catalog.watermarks.low()
 
     def due_watermark(self, now: int) -> NextWatermark | None:
@@ -206,18 +207,18 @@ class Shard:
         return NextWatermark(self._catalog.watermarks.newest(), self._catalog.position)
 
     def keep_watermark(self, mark: Watermark, now: int) -> int:
-        """Store that all events below `mark` are applied. Return how many expired event ids were dropped."""
+        """Record that all events below `mark` are applied. Return the number of old event ids that were dropped."""
         return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
 
     def begin_log_anew(self) -> None:
-        """Start over with another log: offsets of the earlier log mean nothing in it."""
+        """Start over with another log, in which the offsets of the former log have no meaning."""
         self._catalog.watermarks.start_over()
 
     def drop_old(self, now: int, wall: int) -> dict[str, int]:
         """Drop rows that no memory needs and that are too old. Return the number of rows by table.
 
-        `now` is the lifecycle's clock and `wall` the wall clock (epoch ms). Neither counts for more than the newest
-        access or rating, so a clock that jumps ahead deletes no history.
+        `now` is the lifecycle's clock and `wall` the wall clock (epoch ms). `now` is limited to the newest access,
+        and `wall` to the newest rating. Otherwise a clock that jumps ahead would delete the history.
         """
         accessed, rated = self._catalog.retention.newest()
         return self._catalog.retention.drop(min(now, accessed), min(wall, rated), self._settings.retention)
@@ -237,13 +238,13 @@ class Shard:
             )
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
-        """Return for each (user, memory id, epoch ms of its creation) whether a tombstone covers it."""
+        """Return for each memory (user, id, creation time in epoch ms) whether a tombstone covers it."""
         held, now = self._catalog.tombstones({user_id for user_id, _, _ in memories}), now_ms()
         tombstones = [tombstone.as_of(now) for tombstone in held]
         return [any(one.covers(*memory) for one in tombstones) for memory in memories]
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
-        """A user's memories, oldest first. The same object until one of them changes."""
+        """Return a user's memories, oldest first. Calls return the same tuple while it is cached and unchanged."""
         return self._users.memories_of(user_id)
 
     def memory_of(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
@@ -252,7 +253,7 @@ class Shard:
         return held.get(memory_id) or held.get(self.stands_for(user_id, memory_id))
 
     def held(self, user_id: str) -> Held:
-        """Return the user's rows for a search, oldest first. Valid only within this call on the shard."""
+        """Return the user's rows for a search, oldest first. They are valid until the shard's next change."""
         return self._rows.of_user(user_id, lambda: self._index.seqs_in(cell_of(user_id)))
 
     def _living(self, user_id: str) -> Living:
@@ -264,7 +265,7 @@ class Shard:
         return held.speakers if len(held) else None
 
     def candidates(self, held: Held) -> Candidates:
-        """Return the columns that ranking needs of these memories, in their order."""
+        """Return the data that ranking needs of these memories, as arrays in the order of `held`."""
         return self._rows.candidates(held)
 
     def with_said(self, held: Held, candidates: Candidates, said: Sequence[SaidRow]) -> Candidates:
@@ -274,7 +275,7 @@ class Shard:
     def without_memory(self, user_id: str, said: Sequence[SaidRow]) -> list[SaidRow]:
         """Return the exchanges that neither became a memory nor were forgotten.
 
-        An exchange whose promotion was applied became a memory, even if that was merged, archived or removed later.
+        An exchange whose promotion was applied became a memory, even if that memory was merged, archived or removed.
         """
         known = self._catalog.knows([row.id for row in said]) | self._catalog.knows([row.event_id for row in said])
         new = [row for row, held in zip(said, known.tolist(), strict=True) if not held]
@@ -282,7 +283,7 @@ class Shard:
         return [row for row, gone in zip(new, forgotten, strict=True) if not gone]
 
     def cosines(self, user_id: str, query: Vectors, candidates: Candidates) -> Vectors:
-        """Cosine, float32[n], of the query vector with each of the candidates."""
+        """Return the cosine, float32[n], of the query vector with each of the candidates."""
         return self._index.similarities(cell_of(user_id), query, candidates.seqs)
 
     def shown(self, places: Places) -> list[Memory]:
@@ -292,22 +293,22 @@ class Shard:
     def fill_rows(self, most: int) -> int:
         """Add missing terms and bodies to the search rows of at most `most` memories.
 
-        They are missing in new memories, after a crash and after an upgrade. Return how many rows were filled; 0 if
-        none is left, or the disk is full.
+        They are missing for new memories, after a crash and after an upgrade. Return the number of rows that were
+        filled; 0 if none has anything missing, or the disk is full.
         """
         return self._rows.fill(most)
 
     def archive_of(self, user_id: str) -> list[Archived]:
-        """A user's archived memories, oldest first."""
+        """Return a user's archived memories, oldest first."""
         return self._catalog.archive.listed(user_id)
 
     def archived(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
-        """The user's archived memory of this id."""
+        """Return the user's archived memory with this id; None if there is none."""
         found = self._catalog.archive.by_id([(user_id, memory_id)])
         return found[0] if found else None
 
     def archive_held(self, user_id: str) -> HeldArchive:
-        """Return the user's archived rows for a search. Valid only within this call on the shard."""
+        """Return the user's archived rows for a search. They are valid until the shard's next change."""
         return self._archived.of_user(user_id)
 
     def archive_speakers_of(self, user_id: str) -> frozenset[str] | None:
@@ -316,19 +317,19 @@ class Shard:
         return held.speakers if len(held) else None
 
     def archive_vectors(self, held: HeldArchive) -> Vectors:
-        """Return the vectors, float32[n, d], in their order; `held` must not be empty."""
+        """Return the vectors, float32[n, d], in the order of `held`, which must not be empty."""
         return self._archived.vectors(held)
 
     def archive_shown(self, held: HeldArchive, rows: Places) -> list[Memory]:
-        """Return the complete archived memories of these rows, in their order."""
+        """Return the complete archived memories of these rows of `held`, in the order of `rows`."""
         return self._archived.memories(held, rows)
 
     def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
-        """Links from and to a user's memory, oldest first."""
+        """Return the links from and to a user's memory, oldest first."""
         return self._catalog.links_of(user_id, memory_id)
 
     def all_links_of(self, user_id: str) -> list[NewLink]:
-        """Links between the user's memories, oldest first."""
+        """Return the links between the user's memories, oldest first."""
         return self._catalog.all_links_of(user_id)
 
     def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
@@ -336,7 +337,7 @@ class Shard:
         return self._catalog.history(user_id, memory_id)
 
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """Return the time of the last edit (epoch ms) of each memory of the user that was ever edited."""
+        """Return the time (epoch ms) of the last edit of each memory of the user that was edited or reworded."""
         return self._catalog.last_edits(user_id)
 
     def users(self) -> list[Holdings]:
@@ -348,16 +349,16 @@ class Shard:
         return self._catalog.users_with(memory_id)
 
     def stands_for(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
-        """Return the id of the memory into which a user's near-copy was merged; the same id if it is none."""
+        """Return the id of the memory into which this near-copy was merged; `memory_id` if it is no near-copy."""
         return self._catalog.merged([(user_id, memory_id)]).get((user_id, memory_id), memory_id)
 
     def resembling(self, memory: Memory, memories: Sequence[Memory]) -> Vectors:
-        """Cosine, float32[n], of a memory with others of its user."""
+        """Return the cosine, float32[n], of a memory with other memories of its user."""
         _, vectors = self._catalog.vectors(np.array([memory.seq], np.int64))
         return self.similarities(memory.user_id, vectors[0], memories)
 
     def similarities(self, user_id: str, query: Vectors, memories: Sequence[Memory]) -> Vectors:
-        """Cosine, float32[n], of the query vector with each of the user's memories."""
+        """Return the cosine, float32[n], of the query vector with each of the user's memories."""
         seqs = np.array([memory.seq for memory in memories], np.int64)
         return self._index.similarities(cell_of(user_id), query, seqs)
 
@@ -370,7 +371,7 @@ class Shard:
         return len(users)
 
     def cleanup(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
-        """Return what cleanup would do as of `now` (epoch ms), with one user's memories or with all."""
+        """Return cleanup's verdicts as of `now` (epoch ms), on one user's memories or on all. Nothing is changed."""
         verdicts = self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
         self._catalog.rest()
         return verdicts
@@ -394,18 +395,18 @@ class Shard:
         self._catalog.ageing.mark_published(count)
 
     def erasure(self, user_id: str) -> Erasure:
-        """Return what was forgotten of a user, and which of the user's rows are left in this shard."""
+        """Return a user's erasure receipt: the forget commands, and the number of rows left in this shard."""
         return self._catalog.erasure(user_id)
 
     def newest_users(self, most: int) -> list[UserCount]:
-        """Return the users whose memories were created or accessed last, with how many memories each has."""
+        """Return the `most` users whose memories were created or accessed last, with their numbers of memories."""
         try:
             return self._catalog.newest_users(most)
         finally:
             self._catalog.rest()
 
     def count(self) -> int:
-        """How many memories it holds."""
+        """Return the number of memories, without archived ones."""
         return self._catalog.count()
 
     def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
@@ -430,9 +431,9 @@ class Shard:
             self._catalog.rest()
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
-        """Stage the rows for the analysts' copy. Return the new fingerprint and the exported tables.
+        """Write the rows to staged files for the analysts' copy. Return the new fingerprint and the exported tables.
 
-        Return None if nothing changed since `copied`.
+        If nothing changed since the fingerprint `copied`, write nothing and return None.
         """
         exported = self._catalog.export(folder, copied)
         if exported is not None:
@@ -441,18 +442,18 @@ class Shard:
 
     @property
     def changes(self) -> int:
-        """How often the memories changed since the shard was created."""
+        """A counter that every commit of changes raises. It is 0 in a new shard."""
         return self._catalog.changes
 
     @property
     def in_pages(self) -> bool:
-        """Whether the catalog may contain forgotten bytes until it is rewritten."""
+        """Whether the catalog may contain forgotten data until it is rewritten."""
         return self._catalog.to_erase
 
     def freeze(self) -> Frozen:
-        """Keep the files unchanged, for a copy, until `thaw`. The shard stays in use.
+        """Keep the files unchanged until `thaw`, so that they can be copied. The shard stays in use.
 
-        Forgetting and closing do not wait: they break the hold. Raises `duckdb.Error`.
+        Forgetting and closing do not wait for `thaw`: they break the hold. Raises `duckdb.Error`.
         """
         held = self._catalog.hold()
         model = self._catalog.reembedding.model
@@ -475,14 +476,14 @@ class Shard:
 
     @property
     def reembedding(self) -> Reembedding:
-        """The vectors of another model that are being made."""
+        """The re-embedding of this shard, with the vectors of another model that are stored so far."""
         return self._catalog.reembedding
 
     def adopt(self, index: SegmentedIndex) -> bool:
         """Replace the shard's vectors by those of `reembedding`. If one is missing, return False and replace nothing.
 
-        `index` gets those vectors and becomes the shard's index: the more of them it has already, the sooner it is
-        done.
+        `index` becomes the shard's index, after the vectors that it lacks are added to it. If it has most of them
+        already, the call is short.
         """
         while self.reembedding.bring_nearer(index, _REBUILD_ROWS):
             pass
@@ -498,13 +499,14 @@ class Shard:
         return adopted
 
     def index_beside(self, dimension: int) -> SegmentedIndex:
-        """Return an empty index for `adopt`; no manifest names its segments. Discard it if it is not adopted."""
+        """Return an empty index for `adopt`. No manifest names its segments, so discard it if it is not adopted."""
         return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
 
     def segment_files(self) -> list[SnapshotFile]:
-        """Return the sealed segments and their manifest, for a checkpoint. The catalog's vectors have the rest.
+        """Return the sealed segments and their manifest, for a checkpoint.
 
-        While `hold_segments` holds them, they change only where forgotten vectors are overwritten.
+        Vectors that are in no segment yet are in the catalog's file of vectors. During `hold_segments`, the segments
+        change only where forgotten vectors are overwritten.
         """
         found = self._folder / manifest.NAME
         if not found.exists():
@@ -516,7 +518,7 @@ class Shard:
         return [SnapshotFile(f"shard/{manifest.NAME}", found, found.stat().st_size, sealed=False), *held]
 
     def hold_segments(self, held: bool) -> None:
-        """Keep all segments in place while `held`; with False, they may be replaced again."""
+        """With True, keep all segment files in place. With False, they may be replaced again."""
         self._index.hold(held)
 
     def limit_memory(self, memory: int) -> None:
@@ -530,8 +532,8 @@ class Shard:
     def save(self) -> None:
         """Seal new vectors into segments, and erase forgotten data from the files when the shard is idle.
 
-        The catalog needs no saving. Sealing or merging that takes more than milliseconds runs on a thread of its own.
-        The next opening adds vectors that the segments lack.
+        The catalog needs no saving. Sealing or merging that takes more than milliseconds runs on its own thread.
+        Vectors that the segments lack after a crash are added at the next opening.
         """
         self._index.tidy()
         if self._catalog.to_erase:
@@ -539,7 +541,10 @@ class Shard:
         self._saved_changes = self._catalog.changes
 
     def _erase_in_time(self) -> None:
-        """Erase a small catalog if nothing changed since the last save; erase any after `PUT_OFF` postponed saves."""
+        """Erase the forgotten data now, or postpone it, but at most `PUT_OFF` times.
+
+        It is erased now if the catalog is small and nothing changed since the last save.
+        """
         quiet = self._catalog.changes == self._saved_changes
         if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == PUT_OFF:
             self._erase()
@@ -547,7 +552,7 @@ class Shard:
             self._erasing_put_off += 1
 
     def _erase(self) -> None:
-        """Rewrite the files without any byte of forgotten data. A full disk postpones it."""
+        """Rewrite the files without any byte of forgotten data. If the disk is full, this is postponed."""
         self._erasing_put_off = 0
         try:
             self._index.sync()
@@ -558,7 +563,10 @@ class Shard:
             log.info("shard %d: the catalog was rewritten without forgotten data", self.partition)
 
     def close(self) -> None:
-        """Save and release the files. Forgotten data is erased from a small catalog now, else by its next owner."""
+        """Save and release the files.
+
+        Forgotten data is erased now if the catalog is small. Otherwise its next owner erases the data.
+        """
         try:
             if self._catalog.to_erase and self._catalog.bytes <= _SMALL_CATALOG:
                 self._erase()

@@ -1,4 +1,4 @@
-"""A memory's sources: its messages (not all, if they were repeated very often), and who wrote them."""
+"""A memory's sources: the ids of its messages (at most `MOST`), and the writers of these messages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from schemas.memories import Memory
 from schemas.sources import SOURCES, sources_in, together
 
-#: The same limit as in a request to remember.
+#: The maximum number of message ids of a memory. A request to remember has the same limit.
 MOST: Final = 1_000
 
 
 def sources(*several: Iterable[str]) -> tuple[str, ...]:
-    """Return each id once, in the order of its first use; of more than `MOST`, the first and the last half.
+    """Return each id once, in the order of its first use. If there are more than `MOST`, drop those in the middle.
 
     >>> sources(["a", "b"], ["b", "c"])
     ('a', 'b', 'c')
@@ -24,12 +24,15 @@ def sources(*several: Iterable[str]) -> tuple[str, ...]:
 
 
 def said_by(memories: Iterable[Memory]) -> list[str]:
-    """Return who wrote the messages of these memories."""
+    """Return the writers of the messages of these memories."""
     return together(*(sources_in(memory.meta, memory.kind) for memory in memories))
 
 
 def said_by_both(memory: Memory, copy: Memory) -> Memory:
-    """Return the memory with the near-copy's writers added: it is forgotten with either's memories."""
+    """Return the memory with the writers of the near-copy added.
+
+    A search for all memories of a writer, for example to forget them, must find the memory by each of these writers.
+    """
     both = said_by((memory, copy))
     if both == sorted(sources_in(memory.meta, memory.kind)):
         return memory

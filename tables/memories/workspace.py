@@ -1,4 +1,4 @@
-"""Workspaces: the memories that a batch of events works on, from the catalog, with the batch's changes applied."""
+"""Workspaces: the memories that a batch of events reads and changes, as they are after the batch's changes so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tables.memories.catalog.changes import Changes, Done, Merged, Move, NewLink
 from tables.memories.catalog.erasing import NAMING, OUR_REASONS, Named
 from tables.vectors.index import Vectors
 
-#: How many of the newest entries a memory's `meta.transitions` keeps.
+#: The maximum number of entries in a memory's `meta.transitions`. The newest are kept.
 TRANSITIONS_KEPT = 20
 
 
@@ -27,7 +27,7 @@ TRANSITIONS_KEPT = 20
 class Workspace:
     """One user's memories by id, archived or not. Another user's memory may have the same id.
 
-    `first` is the number of the first new row. All changes go into `changes`, which the users of a batch share.
+    `first` is the number (`seq`) of the batch's first new row. All workspaces of a batch share `changes`.
     """
 
     user_id: str
@@ -40,9 +40,9 @@ class Workspace:
     #: By the id of a near-copy, the memory into which it was merged.
     aliases: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
     gone: set[uuid.UUID] = field(default_factory=set)
-    #: How many new memories there are.
+    #: The number of new rows.
     added: int = 0
-    #: Besides `added`: how many more memories are current by now, and how many more of these are not pinned.
+    #: The growth of two counts since the batch began, without new rows: current memories, and those not pinned.
     regained: int = 0
     loosened: int = 0
 
@@ -70,7 +70,7 @@ class Workspace:
         return self.catalog.summed_up_in(self.user_id, ids)
 
     def load_behind(self, ids: set[uuid.UUID]) -> None:
-        """Load the memories that one of `ids` summarizes or supersedes."""
+        """Load the memories that were summarized or superseded by one of `ids`."""
         self._learn(self.catalog.behind(self.user_id, ids))
 
     def _learn(self, memories: Iterable[Memory]) -> None:
@@ -85,7 +85,7 @@ class Workspace:
                 self.archived.setdefault(memory.id, memory)
 
     def named(self, memory_id: uuid.UUID) -> uuid.UUID:
-        """Return the id under which the memory is kept: for a near-copy, that of the memory it was merged into."""
+        """Return the id under which the memory is stored: a near-copy is stored in the memory it was merged into."""
         return self.aliases.get(memory_id, memory_id)
 
     def names(self, memory_id: uuid.UUID) -> set[uuid.UUID]:
@@ -105,7 +105,7 @@ class Workspace:
         return self.first + self.changes.numbered
 
     def add(self, memory: Memory, vector: Vectors) -> None:
-        """Add a new row, numbered `next_seq`."""
+        """Add a new row. The memory's `seq` must be `next_seq`."""
         self.changes.numbered += 1
         self.changes.new[memory.seq] = memory
         self.changes.vectors[memory.seq] = vector
@@ -114,9 +114,9 @@ class Workspace:
 
     @property
     def more(self) -> tuple[int, int]:
-        """How many more memories are current than before the batch, and how many more of these are not pinned.
+        """Upper bounds for the growth of two counts since the batch began: current memories, and those not pinned.
 
-        Upper bounds: each new row counts for both.
+        They are upper bounds because each new row counts for both.
         """
         return self.added + self.regained, self.added + self.loosened
 
@@ -148,7 +148,7 @@ class Workspace:
         self.changes.archived.append(ToArchive(memory.seq, at, reason))
 
     def unarchive(self, memory: Memory) -> None:
-        """Take a memory out of the archive; the caller decides where it goes."""
+        """Take a memory out of the archive. The caller may then add it as a new row."""
         del self.archived[memory.id]
         self.changes.unarchived.append(memory.seq)
 
@@ -169,17 +169,20 @@ class Workspace:
         self.gone.add(memory.id)
 
     def erase(self, ids: set[uuid.UUID]) -> None:
-        """Erase all words about these memories, whether they exist or not."""
+        """Erase all rows that contain words of these memories, whether the memories still exist or not."""
         self.changes.forgotten += self._named(ids)
         self._erase_noted(ids.__contains__)
 
     def erase_all(self) -> None:
-        """Erase all words about the memories that the user has had so far."""
+        """Erase all rows that contain words of any memory that the user has had so far."""
         self.changes.forgotten_users.append(self.user_id)
         self._erase_noted(lambda identity: True)
 
     def _erase_noted(self, concerned: Callable[[uuid.UUID], bool]) -> None:
-        """Erase notes of the batch's earlier events, like the rows in the tables."""
+        """Erase rows about these memories from the batch's changes so far, which are not in the tables yet.
+
+        `concerned` returns whether a memory, given by its id, is one of these memories.
+        """
         changes, user = self.changes, self.user_id
         for table, columns in NAMING.items():
             rows = getattr(changes, table)
@@ -197,7 +200,7 @@ class Workspace:
         ]
 
     def said_after(self, moment: int) -> set[uuid.UUID]:
-        """Return the ids of the user's near-copies that were said after a moment (epoch ms)."""
+        """Return the ids of the user's near-copies that are dated after a time (epoch ms)."""
         mine = (new for new in self.changes.merged if new.user_id == self.user_id)
         fresh = {new.memory_id for new in mine if new.said_at > moment}
         return fresh | self.catalog.merged_after(self.user_id, moment)

@@ -1,1 +1,1 @@
-"""Shards that no process has open: compared, rebuilt, carried over."""
+"""Work on shards that no process has open: comparing them, rebuilding them, carrying data over to a new shard."""

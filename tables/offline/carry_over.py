@@ -1,4 +1,4 @@
-"""Data of a shard that the log lacks, or has no longer: tombstones, and a model's ratings."""
+"""Data of a live shard that the log may not have, so that a replay copies them: tombstones, and a model's ratings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HAS_SEEN: Final = "SELECT count(*) FROM duckdb_columns() WHERE (table_name, col
 
 
 class Rated(NamedTuple):
-    """A model's answer about an exchange; `rated_at` is epoch milliseconds."""
+    """A model's rating of an exchange; `rated_at` is epoch ms."""
 
     memory_id: uuid.UUID
     model: str
@@ -29,7 +29,10 @@ class CarryOver(NamedTuple):
 
 
 def carry_over(partition: int, path: Path) -> CarryOver:
-    """Read from the catalog at `path`. Raises `ShardLocked` if a worker has it open; as `inspect_catalog` does."""
+    """Read the data from the catalog at `path`. Raises the errors of `inspect_catalog`.
+
+    One of these is `ShardLocked`, if a worker has the catalog open.
+    """
     inspect_catalog(partition, path)
     with connect(path, read_only=True) as db:
         tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}

@@ -16,7 +16,7 @@ from tables.database.shard_info import read_info
 from tables.memories.catalog.erasing import RECOMPUTED
 from tables.vectors.vector_file import Head, VectorFile, path_of
 
-#: Number of ids that are named for each table.
+#: The maximum number of ids in the difference of a table.
 NAMED = 5
 
 _MEMORY = (
@@ -24,9 +24,9 @@ _MEMORY = (
     "access_count, pinned, list_sort(summary_of) AS summary_of, summarized_by, expires_at, superseded_by, "
     "json_merge_patch(meta, '{\"transitions\": null}') AS meta"
 )
-#: The compared columns by table, the id first. Left out: values that depend on when they were computed or written
-#: (states and the transitions of a recompute), which ids are still known, row numbers, and ratings, which are in no
-#: log. History and transitions are compared from the time on from which both shards have all of them.
+#: The compared columns of each table, the id first. Not compared are: values that depend on the time of their
+#: computation (states, and the transitions of a recompute), the ids of applied events, row numbers, and ratings,
+#: which are not in the log. History and transitions are compared from the time from which both shards have all rows.
 _ROWS = {
     "memories": f"SELECT {_MEMORY} FROM {{db}}.memories",
     "archive": f"SELECT {_MEMORY}, archived_at, reason FROM {{db}}.archive",
@@ -39,7 +39,8 @@ _ROWS = {
     "tombstones": "SELECT memory_id, user_id, max(forgotten_at) FROM {db}.tombstones GROUP BY ALL",
 }
 _THERE = "SELECT id FROM {db}.memories UNION ALL SELECT id FROM {db}.archive"
-#: Least cosine of equal vectors: those of one text differ in the last digits, by the batch in which it was embedded.
+#: The least cosine of vectors that count as equal. Vectors of the same text differ in the last digits if the text was
+#: embedded in different batches.
 _SAME = 0.9999
 _AT_A_TIME = 10_000
 _VECTORS = """
@@ -53,7 +54,10 @@ _VECTORS = """
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """Rows that only one of the two tables has; a changed row counts on both sides. `ids` are a few of them."""
+    """The numbers of rows that only one of the two shards has in a table. A changed row counts on both sides.
+
+    `ids` has at most `NAMED` of the rows' ids.
+    """
 
     partition: int
     table: str
@@ -63,7 +67,10 @@ class TableDifference:
 
 
 def differences(partition: int, live: Path, made: Path, users: Sequence[str] = ()) -> list[TableDifference]:
-    """Compare two catalogs, or only the rows of some users. Raises as `inspect_catalog` does."""
+    """Compare two catalogs, or only the rows of some users. Return the tables that differ.
+
+    Raises the errors of `inspect_catalog`, and `ShardError` if the two cannot be compared.
+    """
     ours, theirs = inspect_catalog(partition, live), inspect_catalog(partition, made)
     if ours != theirs:
         raise ShardError(
@@ -83,7 +90,7 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
 
 
 def _since(db: duckdb.DuckDBPyConnection, table: str, sql: str) -> str:
-    """Insert the time from which both catalogs have all rows of the table."""
+    """Replace `{from}` in the statement by the time from which both catalogs have all rows of the table."""
     moment = max(read_info(db, one).whole_from(table) for one in ("live", "made"))
     return sql.replace("{from}", f"make_timestamp_ms({moment:d})")
 

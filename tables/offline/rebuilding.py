@@ -20,7 +20,7 @@ from tables.vectors.segmented import SegmentedIndex
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The rebuilt index. `was`: the state of its old segments, `missing`, `damaged`, `stale` or `in step`."""
+    """A rebuilt index. `was` is the state of its old segments: `missing`, `damaged`, `stale` or `in step`."""
 
     partition: int
     model: str
@@ -31,11 +31,11 @@ class Rebuilt:
 
 
 def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) -> Rebuilt | None:
-    """Rebuild the index beside the catalog at `path`; None if the shard has never had a vector.
+    """Rebuild the index beside the catalog at `path`. Return None if the shard has never had a vector.
 
-    `tell` gets the number of vectors done, and of all. The old segments stay until the new ones are complete, and the
-    new ones are read again: their numbers must be the catalog's. Raises `ShardLocked`, `ShardError` and
-    `DataDirError`.
+    `tell` is called with the number of vectors that are done, and the number of all vectors. The old segments stay
+    until the new ones are complete. Then the new segments are read, to check that they have exactly the catalog's
+    numbers. Raises `ShardLocked`, `ShardError` and `DataDirError`.
     """
     folder = path.parent
     catalog = Catalog(path, partition)
@@ -58,7 +58,7 @@ def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) 
             index.discard()
             raise
         index.note(catalog.changes)
-        (folder / "vectors.faiss").unlink(missing_ok=True)  # an older version's
+        (folder / "vectors.faiss").unlink(missing_ok=True)  # a file of an older version
         if _found(catalog, folder, model.dimension, rows) != "in step":
             raise ShardError(partition, f"{folder} does not hold the segments that were written; check the disk")
         size = sum(segment.layout.bytes for segment in index.segments)

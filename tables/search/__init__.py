@@ -1,1 +1,1 @@
-"""Data that a search reads of a shard without SQL: rows, terms and bodies in mapped files, and caches over them."""
+"""The data of a shard that a search reads without SQL: rows, terms and bodies in mapped files, and caches of them."""

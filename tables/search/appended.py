@@ -1,7 +1,7 @@
-"""An append-only file: written with `pwrite`, so a full disk raises an error, and read through a mapping.
+"""An append-only file. It is written with `pwrite`, so that a full disk raises an error, and read through a mapping.
 
-A killed worker loses none of its bytes; a power failure may lose any of them. This module syncs and checks nothing,
-so the caller must check the bytes that it reads.
+If the worker is killed, all written bytes stay. A power failure may lose any of them, because this module syncs
+nothing. It does not check them either, so the caller must check the bytes that it reads.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-#: Bytes of free room, a hole, after the data. The mapping is recreated when the room is used up.
+#: Bytes of free room after the data, as a hole in the file. When the room is used up, the file is mapped again.
 _ROOM: Final = 16 * 1024 * 1024
 _ZEROS: Final = bytes(64 * 1024)
 
 
 class AppendedFile:
-    """Bytes at fixed offsets. `size` is the offset of the next append, a multiple of 8."""
+    """Bytes whose offsets never change. `size` is the offset of the next append, a multiple of 8."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -34,7 +34,7 @@ class AppendedFile:
         self._map()
 
     def append(self, data: bytes) -> int:
-        """Write at the end and return the offset. Raises `OSError`."""
+        """Write bytes at the end, and return their offset. Raises `OSError`."""
         at, padded = self.size, len(data) + -len(data) % 8
         if at + padded > len(self._mapped):
             os.ftruncate(self._file, at + padded)
@@ -45,7 +45,10 @@ class AppendedFile:
         return at
 
     def read(self, at: int, length: int) -> memoryview:
-        """Return bytes, to be used before the next `append`. Bytes past the end of the mapping are left out."""
+        """Return `length` bytes from the offset `at`, or fewer at the end of the file.
+
+        Use them before the next `append`.
+        """
         return self._bytes[at : at + length]
 
     def erase(self, at: int, length: int) -> None:

@@ -1,6 +1,6 @@
-"""Cache of the ranking data of users' archived memories, valid until the memories change.
+"""A cache of the ranking data of users' archived memories. An entry is dropped when the user's memories change.
 
-Texts and vectors are not cached: one statement reads the vectors, another the memories that are shown.
+Texts and vectors are not cached. One statement reads the vectors, another the memories that are shown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tables.vectors.index import Vectors
 
 @dataclass(frozen=True, slots=True)
 class HeldArchive:
-    """A user's archived memories, oldest first, for ranking, and who speaks in them."""
+    """The ranking data of a user's archived memories, oldest first, and the names of their speakers."""
 
     candidates: Candidates
     speakers: frozenset[str]
@@ -28,7 +28,7 @@ class HeldArchive:
 
     @property
     def bytes(self) -> int:
-        """About how many bytes of memory it takes."""
+        """The estimated size in memory, in bytes."""
         return 1000 + 8 * len(self.candidates.terms.words) + 60 * len(self)
 
 
@@ -49,11 +49,11 @@ class ArchivedRows:
         return found
 
     def vectors(self, held: HeldArchive) -> Vectors:
-        """The vectors of the memories, float32[n, d], in their order."""
+        """Return the vectors, float32[n, d], in the order of `held`."""
         return self._archive.vectors(held.candidates.seqs.tolist())
 
     def memories(self, held: HeldArchive, rows: Places) -> list[Memory]:
-        """The memories of these rows, in their order."""
+        """Return the complete memories of these rows of `held`, in the order of `rows`."""
         return self._archive.by_seq(held.candidates.seqs[rows].tolist())
 
     def forget(self, user_ids: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""A memory's body as bytes: the fields that an answer shows and ranking does not need."""
+"""Bodies: the fields of memories that an answer shows but ranking does not need, encoded as bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def body_of(memory: Memory) -> bytes:
 
 
 def check_of(body: bytes | memoryview, seq: int) -> int:
-    """Return a checksum of a body and its memory's number: bytes of another memory, or lost bytes, do not match."""
+    """Return a checksum of a body and its memory's number. It reveals lost bytes, and bytes of another memory."""
     return zlib.crc32(body, seq & 0xFFFFFFFF)
 
 
@@ -66,7 +66,7 @@ def memory_of(row: Row, body: memoryview) -> Memory:
 
 
 def bytes_of(rows: Rows) -> npt.NDArray[np.int64]:
-    """The padded length of each row's body in the file, int64[n]."""
+    """Return the length in bytes of each row's body in the file, with padding, int64[n]."""
     lengths = rows["body"].astype(np.int64)
     return lengths + -lengths % 8
 
@@ -79,7 +79,7 @@ class BodiesFile(AppendedFile):
         return start + np.cumsum(sizes) - sizes
 
     def of(self, row: Row) -> memoryview | None:
-        """The row's body; None if the disk has lost it or it is stale."""
+        """Return the row's body; None if it is stale, not written yet, or damaged on the disk."""
         if not row.flags & BODY:
             return None
         body = self.read(row.body_at, row.body)

@@ -17,9 +17,10 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """`seqs`, `last_accessed` (epoch ms) and `previous` int64[n], `importance` float64[n], flags bool[n].
+    """Arrays with one element for each memory, and the terms of its text.
 
-    `previous` is the row of the preceding memory in the same session, or -1. `current` is `Memory.current`.
+    `seqs`, `last_accessed` (epoch ms) and `previous` are int64[n], `importance` is float64[n], `pinned` and `current`
+    (see `Memory.current`) are bool[n]. `previous` is the row of the preceding memory in the same session, or -1.
     """
 
     seqs: Numbers
@@ -49,7 +50,7 @@ class Candidates:
 
 
 def previous(sessions: npt.NDArray[np.uint64]) -> Numbers:
-    """For each row, the preceding row of the same session, or -1. Session 0 means no session."""
+    """Return for each row the preceding row of the same session, or -1. Session 0 means no session."""
     before = np.full(len(sessions), -1, np.int64)
     by_session = np.argsort(sessions, kind="stable")
     ordered = sessions[by_session]

@@ -1,4 +1,4 @@
-"""LRU cache bounded in bytes. All shards of a worker may share one `Recent`."""
+"""An LRU cache, limited in bytes. All shards of a worker may share one `Recent`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Final
 
-#: For all shards of a worker: words and memories of thousands of users, while the rest of a worker takes a gigabyte.
-#: Reading an evicted entry again costs one pass over mapped files, or one statement.
+#: The limit for all shards of a worker together. It is enough for the terms and memories of thousands of users, and
+#: small beside the gigabyte of the rest of a worker. To read an evicted entry again costs one pass over mapped files,
+#: or one statement.
 RECENT_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -21,7 +22,7 @@ class Recent:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any:
-        """The value, or None if it is not in the cache."""
+        """Return the value, or None if it is not in the cache."""
         with self._lock:
             found = self._values.get(key)
             if found is None:

@@ -1,4 +1,4 @@
-"""Cache of the memories of recently searched users, updated with each write."""
+"""A cache of the memories of recently searched users. Every write updates it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from schemas.memories import Memory
 from tables.memories.catalog.changes import Changes
 from tables.search.recent import Recent
 
-#: About how many bytes a memory takes besides its text, metadata and message ids.
+#: The estimated bytes of a `Memory` object without its text, metadata and message ids.
 _MEMORY_BYTES: Final = 700
 
 
 class RecentUsers:
-    """Memories by user, oldest first, as `read` returns them; `recent` bounds how many are cached."""
+    """The memories of users, oldest first, as `read` returns them. The cache `recent` limits their total size."""
 
     def __init__(self, read: Callable[[str], list[Memory]], recent: Recent) -> None:
         self._read, self._recent = read, recent
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
-        """The user's memories: the same tuple until one of them changes or the entry is evicted."""
+        """Return the user's memories: the same tuple until one of them changes or the entry is evicted."""
         found = self._known(user_id)
         if found is None:
             found = tuple(self._read(user_id))
@@ -32,7 +32,7 @@ class RecentUsers:
         return found
 
     def follow(self, changes: Changes, user_ids: Iterable[str]) -> None:
-        """Apply changes to the cached memories of these users; they affect no other user."""
+        """Apply the changes of a batch to the cached memories of `user_ids`, the users of the batch."""
         remembered = {user_id: known for user_id in user_ids if (known := self._known(user_id)) is not None}
         if not remembered:
             return
@@ -65,7 +65,7 @@ class RecentUsers:
 
 
 def bytes_of(memories: Sequence[Memory]) -> int:
-    """About how many bytes these take: metadata as Python objects take four times their JSON."""
+    """Estimate the size of these memories, in bytes. Metadata takes about four times as much as its JSON."""
     return 500 + sum(
         _MEMORY_BYTES + sys.getsizeof(memory.text) + 4 * len(orjson.dumps(memory.meta)) + 80 * len(memory.message_ids)
         for memory in memories

@@ -1,8 +1,9 @@
-"""Fixed-width rows in a mapped file, by memory number: ranking data, and the offsets of terms and body.
+"""A mapped file with a row of fixed size for each memory: ranking data, and the offsets of terms and body.
 
-Rows are ordered by number; new ones have higher numbers and go to the end. Most numbers are consecutive, so finding a
-row needs little memory (`tables/runs.py`). The first row is the header: its `seq` is a magic number, `user` the
-generation, `created_at` the version of the term rules, `terms_at` the number of catalog changes.
+Rows are ordered by the memory's number. New memories have higher numbers, so their rows are appended. Most numbers
+are consecutive, so the place of each row is found with little memory (`tables/runs.py`). The first row is the header:
+its `seq` is a magic number, `user` the generation, `created_at` the version of the term rules, and `terms_at` the
+catalog's counter of changes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from tables.search.tokens import RULES
 
 Rows = npt.NDArray[np.void]
 
-#: Times are epoch ms. `user`, `session` and `speakers` are hashes, `speakers` 0 if there are none. Offsets are bytes
-#: in the two other files; lengths are words for `terms` and bytes for `body`. `check` covers the `_CHECKED` fields.
+#: Times are epoch ms. `user`, `session` and `speakers` are hashes; `session` and `speakers` are 0 if there are none.
+#: `terms_at` and `body_at` are offsets in bytes in the two other files. `terms` is a number of words, `body` a number
+#: of bytes. `check` is a checksum of the `_CHECKED` fields.
 ROW: Final = np.dtype(
     [
         ("seq", "<i8"),
@@ -45,7 +47,7 @@ ROW: Final = np.dtype(
 
 
 class Row(NamedTuple):
-    """A row as Python numbers."""
+    """A row as a tuple of Python numbers."""
 
     seq: int
     user: int
@@ -66,7 +68,7 @@ class Row(NamedTuple):
 
 
 def each(rows: Rows) -> list[Row]:
-    """The rows as a list."""
+    """Return the rows as a list of tuples."""
     return [Row(*row) for row in rows.tolist()]
 
 
@@ -83,7 +85,7 @@ _MORE: Final = 1024
 
 
 class RowFile:
-    """`rows` are the rows in use, mapped: an assignment to them writes the file."""
+    """The file of rows. `rows` is a view of it without the header, so an assignment to `rows` changes the file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -102,9 +104,10 @@ class RowFile:
         return seqs
 
     def load(self, generation: int, changes: int) -> bool:
-        """Map the file; True if it is of this generation, in order, and includes this number of catalog changes.
+        """Map the file. Return whether it is sound: of this generation, in order, and with this counter of changes.
 
-        One change fewer is allowed: the process may have ended between the catalog's commit and the rows.
+        The counter may be one lower, because the process may have ended after the catalog's commit and before the
+        change of the rows.
         """
         held = os.fstat(self._file).st_size // ROW.itemsize
         if held < 1:
@@ -118,7 +121,7 @@ class RowFile:
         return bool(mine and changes - 1 <= header["terms_at"] <= changes and (np.diff(seqs) > 0).all())
 
     def begin(self, seqs: npt.NDArray[np.int64]) -> None:
-        """Replace all rows by rows of these numbers, ascending, all other fields 0. Raises `OSError`."""
+        """Replace all rows by rows with these numbers, which ascend. All other fields are 0. Raises `OSError`."""
         self._all, self._mapping = np.zeros(0, ROW), None
         os.ftruncate(self._file, 0)
         self._count, self._runs = 0, Runs()
@@ -126,12 +129,12 @@ class RowFile:
         self.add(seqs)
 
     def reserve(self, more: int) -> None:
-        """Make room for so many more rows. Raises `OSError` if the disk is full."""
+        """Make room for `more` rows. Raises `OSError` if the disk is full."""
         if self._count + more >= len(self._all):
             self._grow(self._count + more)
 
     def add(self, seqs: npt.NDArray[np.int64]) -> Places:
-        """Add rows and return their places. The numbers ascend, above all others; `reserve` made room for them."""
+        """Add rows and return their places. The numbers must ascend and be above all others. Call `reserve` first."""
         start, self._count = self._count, self._count + len(seqs)
         self._runs.add(seqs)
         fresh = np.zeros(len(seqs), ROW)
@@ -141,18 +144,18 @@ class RowFile:
         return np.arange(start, self._count)
 
     def places(self, seqs: npt.NDArray[np.int64]) -> Places:
-        """The places of the rows of these numbers; numbers without a row are left out."""
+        """Return the places of the rows with these numbers. Numbers without a row are left out."""
         return self._runs.places(seqs)
 
     def stamp(self, generation: int, changes: int) -> None:
-        """Mark the rows as belonging to this generation and number of catalog changes, and sync the file."""
+        """Record the generation and the catalog's counter of changes in the header, and sync the file."""
         header = self._all[0:1]
         header["seq"], header["user"], header["created_at"] = _MAGIC, generation, RULES
         self.follow(changes)
         self.sync()
 
     def follow(self, changes: int) -> None:
-        """Record that the rows include this number of catalog changes."""
+        """Record that the rows include the catalog's changes up to this counter."""
         self._all["terms_at"][0] = changes
 
     def sync(self) -> None:
@@ -175,7 +178,7 @@ class RowFile:
 
 
 def checks(rows: Rows) -> npt.NDArray[np.uint32]:
-    """The checksum of each row, uint32[n]. It reveals a file that was only partly on the disk at a power failure."""
+    """Return a checksum of each row, uint32[n]. It reveals rows that a power failure has lost in part."""
     mixed = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
     for name in _CHECKED:
         part = rows[name].view(np.uint32) if name == "length" else rows[name]
@@ -185,7 +188,7 @@ def checks(rows: Rows) -> npt.NDArray[np.uint32]:
 
 
 def _allocate(file: int, size: int) -> None:
-    """Allocate all bytes: on a full disk, a write to a hole of a mapped file ends the process by a signal."""
+    """Allocate all bytes. Otherwise, on a full disk, a write to the mapped file would end the process by a signal."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

@@ -1,15 +1,15 @@
-"""A search's view of a shard's memories, without SQL: a cache of the catalog in three files.
+"""Search rows: a cache of the catalog in three files, from which a search reads a shard's memories without SQL.
 
-DuckDB stores columns: it takes ten milliseconds for two hundred rows scattered over a million. Here a search reads
-only one user's memories: a row of 96 bytes each (`search.rows`), the words of its terms (`search.terms`), and the
-body of each that is shown (`search.bodies`).
+DuckDB stores columns, so it takes ten milliseconds to read two hundred rows scattered over a million. Here a search
+reads only one user's memories: a row of 96 bytes of each (`search.rows`), its terms (`search.terms`), and the body of
+each memory that is shown (`search.bodies`).
 
 The catalog is the truth. A row is written after the commit of its memory. Its terms and body are added when a search
-needs them, or a little later, so no write waits for them. An opening compares the columns of `Catalog.standing` in
-one scan. The text of a memory never changes under its number, so its terms cannot be stale. A body can: it is marked
-stale, on the disk too, before a commit that changes it. Checksums reveal all other damage by a crash. Catalog and
-rows carry a generation, which is new at each opening, and the number of changes: if one of them is an older copy, all
-rows are recreated.
+needs them, or a little later, so no write waits for them. An opening compares the rows with the columns of
+`Catalog.standing` in one scan. The text of a memory never changes under its number, so its terms cannot be stale. A
+body can be stale: before a commit that changes it, it is marked as stale, on the disk too. Checksums reveal all other
+damage by a crash. Catalog and rows have a generation, which is new at each opening, and a counter of changes. If
+these differ, one of the two is an older copy, and all rows are recreated.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from tables.search.terms_file import TermsFile
 
 log = logging.getLogger(__name__)
 
-#: A file is started over when its dead bytes exceed both this and its live bytes.
+#: Bytes. A file is emptied and filled again when its unused bytes exceed both this number and its used bytes.
 _WASTE: Final = 64 * 1024 * 1024
 #: Errors of a full disk, a file-size limit and a quota.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
-#: Most new memories that are kept until their terms are written; any others are read from the catalog.
+#: The maximum number of new memories that are kept until their terms are written. Others are read from the catalog.
 _FRESH: Final = 4_096
 
 Seqs = npt.NDArray[np.int64]
@@ -76,19 +76,19 @@ class Held:
 
     @property
     def bytes(self) -> int:
-        """About how many bytes of memory it takes."""
+        """The estimated size in memory, in bytes."""
         return 1000 + 8 * len(self.terms.words) + 36 * len(self)
 
 
 class Living(NamedTuple):
-    """How many of a user's memories are `current`, and how many of these are `loose`, that is, not pinned."""
+    """The number of a user's `current` memories, and the number of these that are `loose`, that is, not pinned."""
 
     current: int
     loose: int
 
 
 class Sessions(NamedTuple):
-    """For each memory of a user: its `session_number`, uint64[n], and when it was created (epoch ms), int64[n]."""
+    """For each memory of a user: its `session_number`, uint64[n], and its creation time (epoch ms), int64[n]."""
 
     numbers: npt.NDArray[np.uint64]
     created_at: Seqs
@@ -138,7 +138,7 @@ class SearchRows:
         self._catalog.info.write(ShardInfo(search_rows=generation))
 
     def _drop_waste(self) -> None:
-        """Empty the files that hold mostly dead bytes; their rows are filled again."""
+        """Empty the files in which most bytes are unused. Their contents are written again later, by `fill`."""
         rows = self._file.rows
         of_worth = int(bodies.bytes_of(rows).sum())
         if self._bodies.size - of_worth > max(_WASTE, of_worth):
@@ -152,7 +152,10 @@ class SearchRows:
             self._terms.begin(0)
 
     def of_user(self, user_id: str, seqs: Callable[[], Seqs]) -> Held:
-        """A user's rows, oldest first. `seqs` returns the numbers in the user's cell, other users' included."""
+        """Return a user's rows, oldest first. `seqs` returns the numbers of all memories in the user's cell.
+
+        Other users may be in the same cell.
+        """
         key = (self, _hashed(user_id))
         found: Held | None = self._recent.get(key)
         if found is None:
@@ -180,7 +183,10 @@ class SearchRows:
         return Held(places, rows["seq"].copy(), terms, previous(rows["session"]), names)
 
     def living(self, user_id: str, seqs: Seqs) -> Living:
-        """Count among the numbers of the user's cell. A row without terms may be any user's, and counts."""
+        """Return the user's counts; `seqs` are the numbers in the user's cell.
+
+        The owner of a row without terms is not known, so it counts as the user's.
+        """
         rows = self._file.rows
         places = self._file.places(seqs)
         flags = rows["flags"][places]
@@ -189,7 +195,7 @@ class SearchRows:
         return Living(int(np.count_nonzero(current)), int(np.count_nonzero(current & (flags & PINNED == 0))))
 
     def candidates(self, held: Held) -> Candidates:
-        """The data of these memories that ranking reads, in their order."""
+        """Return the data of these memories that ranking reads, in the order of `held`."""
         rows, places = self._file.rows, held.places
         flags = rows["flags"][places]
         return Candidates(
@@ -203,12 +209,15 @@ class SearchRows:
         )
 
     def sessions(self, held: Held) -> Sessions:
-        """The sessions of these memories, in their order."""
+        """Return the sessions of these memories, in the order of `held`."""
         rows, places = self._file.rows, held.places
         return Sessions(rows["session"][places], rows["created_at"][places])
 
     def memories(self, places: Places) -> list[Memory]:
-        """These memories, in their order, from their bodies; those with a stale body are read from the catalog."""
+        """Return the memories at these places, in their order.
+
+        A memory is decoded from its body. If the body is stale, the memory is read from the catalog.
+        """
         rows = self._file.rows[places]
         found: dict[int, Memory] = {}
         for number, row in enumerate(each(rows)):
@@ -222,7 +231,7 @@ class SearchRows:
         return [found[number] for number in range(len(rows))]
 
     def before(self, changes: Changes) -> None:
-        """Call it before the commit: mark the bodies that it makes stale, and make room for new rows."""
+        """Mark the bodies that these changes make stale, and make room for new rows. Call it before their commit."""
         leaving = set(changes.leaving)
         staying = {memory.seq: memory for memory in changes.updated.values() if memory.seq not in leaving}
         places = self._file.places(np.array(list(staying), np.int64))
@@ -236,7 +245,7 @@ class SearchRows:
             self._outdate(np.array(list(self._new_bodies), np.int64))
 
     def outdate(self, seqs: Seqs) -> None:
-        """Call it before a commit that changes these memories' metadata: mark their bodies as stale."""
+        """Mark the bodies of these memories as stale. Call it before a commit that changes state or metadata."""
         places = self._file.places(seqs)
         for place in places.tolist() if self._fresh else ():
             self._fresh.pop(place, None)
@@ -251,7 +260,10 @@ class SearchRows:
             self._file.sync()
 
     def after(self, changes: Changes) -> None:
-        """Call it after the commit. New rows get their terms when a search needs them, or by `fill`."""
+        """Write the changes into the rows. Call it after their commit.
+
+        New rows get their terms and bodies when a search needs them, or by `fill`.
+        """
         leaving = set(changes.leaving)
         if updated := [memory for memory in changes.updated.values() if memory.seq not in leaving]:
             places = self._file.places(np.array([memory.seq for memory in updated], np.int64))
@@ -281,7 +293,7 @@ class SearchRows:
             self._recent.drop((self, _hashed(user_id)))
 
     def fill(self, most: int) -> int:
-        """Write the missing terms and bodies of at most `most` rows; return how many. A full disk postpones it."""
+        """Write missing terms and bodies of at most `most` rows. Return the number of rows; 0 if the disk is full."""
         places = np.array(sorted(list(self._fresh)[:most]), np.int64)
         if self._lacking and not self._fresh:
             flags = self._file.rows["flags"]
@@ -344,7 +356,7 @@ class SearchRows:
         self._file.rows[places] = rows
 
     def _stand(self, places: Places, standing: Standing) -> None:
-        """Write importance, accesses and flags; only values that differ, so unchanged ones cost the disk nothing."""
+        """Write importance, accesses and flags. Unchanged values are not written, so that their pages stay clean."""
         rows = self._file.rows
         flags = rows["flags"][places] & ~np.uint32(PINNED | CURRENT | GONE)
         flags |= np.where(standing["pinned"], np.uint32(PINNED), np.uint32(0))
@@ -357,7 +369,7 @@ class SearchRows:
             rows[name][places[other]] = values[other]
 
     def _erase(self, places: Places) -> None:
-        """Erase rows, terms and bodies; only the number stays."""
+        """Erase these rows with their terms and bodies. Only the number of a row stays."""
         self._forget_users(self._file.rows[places])
         for place in places.tolist() if self._fresh else ():
             self._fresh.pop(place, None)
@@ -391,7 +403,7 @@ class SearchRows:
 
 
 def _among(seqs: Seqs, others: Seqs) -> npt.NDArray[np.bool_]:
-    """Which of `seqs` are in `others`, bool[n]; both ascending."""
+    """Return whether each of `seqs` is in `others`, bool[n]. Both must ascend."""
     if not len(others):
         return np.zeros(len(seqs), np.bool_)
     found: npt.NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, seqs), len(others) - 1)] == seqs
@@ -409,7 +421,7 @@ def _standing(memories: Sequence[Memory]) -> Standing:
 
 
 def session_number(session_id: str | None) -> int:
-    """A hash of the session's id; 0 for none."""
+    """Return a hash of the session's id; 0 for no session."""
     return 0 if session_id is None else _hashed(session_id) | 1
 
 

@@ -1,7 +1,7 @@
 """The terms of texts as numbers: the input of BM25, small enough to be stored with each memory.
 
-A term is one word of 64 bits: 44 bits of a hash of its token, then 20 bits of its count in the text. Two tokens of
-one user share a hash once in billions.
+A term is one word of 64 bits: 44 bits of a hash of its token, then 20 bits of its count in the text. Two different
+tokens have the same hash with a probability of 2^-44.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tables.search.tokens import tokens, weight
 
 Words = npt.NDArray[np.uint64]
 
-#: The bits of the count, enough for all tokens of a text: 16 messages of 32 KiB of content each.
+#: The number of bits of a count. They are enough for the tokens of the largest text, 16 messages of 32 KiB each.
 COUNT_BITS: Final = 20
 MOST: Final = (1 << COUNT_BITS) - 1
 
 
 @lru_cache(maxsize=65_536)
 def hash_of(token: str) -> int:
-    """A stable hash of a token, in the upper 44 of 64 bits."""
+    """Return a hash of a token, in the upper 44 of 64 bits. It is the same in every process."""
     digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") & ~MOST
 
@@ -45,7 +45,7 @@ class Counted(NamedTuple):
 
 
 def counted(text: str) -> Counted:
-    """The terms of a text.
+    """Return the terms of a text.
 
     >>> [word & MOST for word in counted("cat cat bird").words], counted("the cat").length
     ([2, 1], 1.2)
@@ -85,7 +85,7 @@ class Terms:
         return len(self.sizes)
 
     def with_more(self, other: Terms) -> Terms:
-        """These terms, followed by the others."""
+        """Return these terms, followed by the others."""
         return Terms(
             np.concatenate([self.words, other.words]),
             np.concatenate([self.sizes, other.sizes]),

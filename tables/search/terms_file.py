@@ -1,4 +1,4 @@
-"""The file of the terms of a shard's memories, one memory after the other; one pass gathers a user's terms."""
+"""The file with the terms of a shard's memories, one memory after the other. One pass reads the terms of a user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tables.search.appended import AppendedFile
 from tables.search.row_file import Row, Rows
 from tables.search.terms import Counted, Terms
 
-#: Words before the terms of a memory: its number, and the sum of its terms.
+#: The number of words before the terms of a memory: its number, and the sum of its terms as a checksum.
 _HEAD: Final = 2
 _ALL: Final = (1 << 64) - 1
 
@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def bytes_of(rows: Rows) -> Numbers:
-    """The bytes of each row's terms in the file, int64[n]."""
+    """Return the size of each row's terms in the file, in bytes, int64[n]."""
     return 8 * (rows["terms"].astype(np.int64) + _HEAD)
 
 
@@ -35,7 +35,7 @@ class TermsFile(AppendedFile):
         return start + np.cumsum(sizes) - sizes
 
     def gathered(self, rows: Rows) -> tuple[Terms, npt.NDArray[np.bool_]]:
-        """The terms of these rows, and bool[n]: which rows' terms were lost, as pages may be at a power failure."""
+        """Return the terms of these rows, and bool[n]: whether a row's terms were lost, as by a power failure."""
         sizes = rows["terms"].astype(np.int64) + _HEAD
         starts = np.cumsum(sizes) - sizes
         words = self.words[np.repeat(rows["terms_at"] // 8 - starts, sizes) + np.arange(int(sizes.sum()))]

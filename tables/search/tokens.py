@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-#: The version of the rules below: terms of another version are recomputed.
+#: The version of the rules below. Stored terms of another version are recomputed.
 RULES: Final = 2
 
 #: Chinese, Japanese and Korean, with 々, 〆 and 〇, and the rare characters of the supplementary planes.
@@ -20,13 +20,13 @@ _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-
 _FIRST_CJK = _CJK[0]
 _CJK_START = re.compile(f"[{_CJK}]")
 _ASCII_RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
-#: Thai, Lao, Burmese, Khmer: no spaces between words.
+#: Scripts without spaces between words: Thai, Lao, Burmese, Khmer.
 _UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNSPACED_START = re.compile(f"[{_UNSPACED}]")
 
 
 def _combining() -> str:
-    """Combining marks (Mn, Mc), as ranges of a character class."""
+    """Return all combining marks (Mn, Mc), as ranges for a character class."""
     marks = {point for point in range(0x300, 0x1_1FFF) if unicodedata.category(chr(point)) in ("Mn", "Mc")}
     starts = sorted(point for point in marks if point - 1 not in marks)
     ends = sorted(point for point in marks if point + 1 not in marks)
@@ -37,7 +37,8 @@ _MARK = _combining()
 _LETTERS = rf"(?:[^\W_{_CJK}]|[{_MARK}])+"
 _RUN = re.compile(f"[{_CJK}]+|{_LETTERS}(?:'{_LETTERS})*")
 _CLUSTER = re.compile(f"[^{_MARK}][{_MARK}]*")
-#: Optional marks, removed: accents, Hebrew and Arabic points, and characters that only join or separate letters.
+#: Optional marks, which are removed: accents, Hebrew and Arabic points, and characters that only join or separate
+#: letters.
 _LEFT_OUT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u200c\u200d]"
@@ -68,10 +69,10 @@ MINOR_WEIGHT: Final = 0.2
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The stem of a lower-case English word: without possessive, plural, -ing, -ed and final e; y becomes i.
+    """Return the stem of a lower-case English word: without possessive, plural, -ing, -ed and final e; y becomes i.
 
-    Far lighter than Porter's: removing derivations (-ness, -ation, -er …) too gained nothing on
-    LoCoMo. A stem is a key, not a word: "hiking", "hiked" and "hikes" all give "hik".
+    This does less than Porter's stemmer: to remove derivations (-ness, -ation, -er …) as well did not improve results
+    on LoCoMo. A stem is a key, not a word: "hiking", "hiked" and "hikes" all give "hik".
     """
     word = word.partition("'")[0]
     if len(word) <= 3 or not (word.isascii() and word.isalpha()):
@@ -99,13 +100,13 @@ _FUNCTION_STEMS = frozenset(map(stem, _ENGLISH_FUNCTION_WORDS.split()))
 
 
 def tokens(text: str) -> list[str]:
-    """The index terms of a text, in reading order.
+    """Return the index terms of a text, in reading order.
 
     Words and numbers are lower-cased, stripped of accents and points, and stemmed. A run of Chinese, Japanese or
-    Korean gives its character pairs and then its single characters (which weigh little, see
-    :func:`weight`): a question seldom repeats a whole word of the answer, as 生日 asks for 出生. Variants of a
-    character give the same term. A run of Thai, or another script without spaces, gives pairs of letters with
-    their marks.
+    Korean gives its character pairs and then its single characters, which weigh little (see :func:`weight`). The
+    single characters are needed because a question seldom repeats a whole word of the answer: 生日 may ask for 出生.
+    Variants of a character give the same term. A run of Thai, or of another script without spaces, gives pairs of
+    letters with their marks.
 
     >>> tokens("Málaga, hiking"), tokens("喜欢猫")
     (['malaga', 'hik'], ['喜欢', '欢猫', '喜', '欢', '猫'])
@@ -129,10 +130,10 @@ def tokens(text: str) -> list[str]:
 
 
 def weight(token: str) -> float:
-    """The weight of a query's token: function words and single CJK characters weigh little.
+    """Return the weight of a query's token. Function words and single CJK characters weigh little.
 
-    They are not dropped, so a query of nothing else still finds something. Rarity (idf) alone does not
-    show that "what" and "did" only form the question: they are rare in memories.
+    They are not dropped, so that a query with no other words still finds something. Their rarity (idf) cannot replace
+    the weight: "what" and "did" only form the question, but they are rare in memories.
     """
     if not _is_cjk(token):
         return MINOR_WEIGHT if token in _FUNCTION_STEMS else 1.0
@@ -142,7 +143,7 @@ def weight(token: str) -> float:
 
 
 def has_cjk(text: str) -> bool:
-    """True if the text has a Chinese, Japanese or Korean character."""
+    """Whether the text has a Chinese, Japanese or Korean character."""
     return _CJK_START.search(text) is not None
 
 

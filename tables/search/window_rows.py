@@ -1,6 +1,7 @@
-"""Exchanges of short-term windows as search rows: each like the memory that it may become.
+"""Exchanges of short-term windows as search rows.
 
-It has the same text, the same terms and the same place in its session, so both kinds are ranked on one scale.
+The row of an exchange is like the row of the memory that it may become: it has the same text, the same terms and the
+same place in its session. So exchanges and memories are ranked on one scale.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tables.search.recent import Recent
 from tables.search.search_rows import Sessions, session_number
 from tables.search.terms import Counted, Terms, counted
 
-#: Room for the terms of about ten thousand exchanges. Keys are hashes, so no text is kept here.
+#: Bytes of the cache of terms, enough for about ten thousand exchanges. Its keys are hashes, so it has no texts.
 TERMS_BYTES: Final = 16_000_000
 _ENTRY_BYTES: Final = 400
 #: Bytes of an integer in a list.
@@ -45,7 +46,7 @@ class SaidRow:
 
 
 class SaidRows:
-    """Builds rows of exchanges. The terms of a text are computed once and cached, at most `most_bytes` in all."""
+    """Makes rows of exchanges. The terms of their texts are cached, in at most `most_bytes`."""
 
     def __init__(self, most_bytes: int = TERMS_BYTES) -> None:
         self._terms = Recent(most_bytes)
@@ -64,15 +65,15 @@ class SaidRows:
 
 
 def terms_of(rows: Sequence[SaidRow]) -> Terms:
-    """The terms of the rows, in their order."""
+    """Return the terms of the rows, in their order."""
     return Terms.joined([row.counted for row in rows])
 
 
 def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> Candidates:
-    """A user's memories, followed by the exchanges.
+    """Return the candidates of a user's memories, followed by the exchanges.
 
-    An exchange has the number -1 and the importance 0. `previous` follows from the times of memories and exchanges
-    together.
+    An exchange has the number -1 and the importance 0. `previous` is computed over memories and exchanges together,
+    by their times.
     """
     n = len(said)
     created = np.array([row.exchange.started_at for row in said], np.int64)
@@ -91,7 +92,7 @@ def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> 
 
 
 def _previous(sessions: npt.NDArray[np.uint64], created_at: Numbers) -> Numbers:
-    """Like `previous`, for rows in any order."""
+    """Return the same as `previous`, for rows that are not ordered by time."""
     order = np.argsort(created_at, kind="stable")
     before = previous(sessions[order])
     found = np.empty(len(order), np.int64)

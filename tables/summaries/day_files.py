@@ -20,27 +20,31 @@ from schemas.errors import SummaryFilesError, SummaryNotWritten, Unusable
 from tables.summaries.user_folders import folder_of
 
 SEPARATOR = b"\n---\n\n"
-#: Attempts to read a file that another program is editing.
+#: Maximum number of attempts to read a file while another program keeps changing it.
 _READINGS = 10
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
-#: Number of locks: summaries of this many users, by folder name, may be written at the same time.
+#: Number of lock files. The name of a user's folder selects one of them, so summaries of at most this many users can
+#: be written at the same time.
 _LOCKS = 16
 _OTHER_RUNS = re.compile(r"\A(?:<!-- run: [0-9a-f-]{36} -->\n)+")
-#: Prefix of the new name of a forgotten user's folder.
+#: Prefix of the name to which a forgotten user's folder is renamed before it is removed.
 _FORGOTTEN = ".forgotten-"
 _STAMP = re.compile(r"^<!-- run: \S{36} -->\n\*([^*\n]+)\*$", re.MULTILINE)
 _RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) -->", re.MULTILINE)
 
 
 class Written(NamedTuple):
-    """The file to which a summary was written. `instead_of`: the first place, if that is unusable."""
+    """The file to which a summary was written. `instead_of`: the file in the first folder, if that is unusable."""
 
     path: Path
     instead_of: Unusable | None = None
 
 
 class Already(NamedTuple):
-    """A file that already names one of the runs: nothing was written. `runs` are all runs in that file."""
+    """The result if nothing was written, because a file already names one of the runs.
+
+    `runs` are all runs that this file names.
+    """
 
     path: Path
     runs: frozenset[uuid.UUID]
@@ -53,14 +57,14 @@ class DayFiles:
     files.append("ann", date(2026, 1, 5), run_id, "## 📌 …", datetime.now(plan.timezone))    # Written or Already
     files.read("ann", date(2026, 1, 5))
 
-    An addition is written completely or not at all, even if the process or the machine stops, and a reader never sees
-    half of one: a new file replaces the old one. Manual edits are kept. Any number of processes may write at the same
-    time.
+    A summary is written completely or not at all, even if the process or the machine stops. A reader never sees a
+    part of it, because a new file replaces the old one. Manual edits are kept. Any number of processes may write at
+    the same time.
     """
 
     def __init__(self, folder: Path, fallback: Path | None = None) -> None:
         places = (place.resolve() for place in (folder, fallback) if place is not None)
-        self._places = tuple(dict.fromkeys(places))  # the same place twice would wait for its own lock
+        self._places = tuple(dict.fromkeys(places))  # no duplicates: the second would wait for the lock of the first
         self._left: dict[Path, None] = {}
 
     def append(
@@ -68,17 +72,17 @@ class DayFiles:
     ) -> Written | Already:
         """Add a run's summary, with its time in the user's zone. Repeated calls add it once.
 
-        `others` are runs that the same text answers: the file names them as well. If the file already has any of
-        these runs, nothing is written: the text may contain that run's words, and they would be there twice.
+        `others` are further runs that the same text answers; the file names them, too. If a file already names any of
+        these runs, nothing is written: otherwise that run's summary could be in the file twice.
 
         The first run of a file writes the heading; later ones begin with a separator. Raises `SummaryNotWritten` if
-        no place can be written to; nothing of the summary is left behind.
+        neither folder can be written to; nothing of the summary is left behind.
         """
         runs = (run_id, *others)
         heading, entry = _heading(user_id, day), _entry(runs, text, at)
         paths = self._paths(user_id, day)
         unusable: list[Unusable] = []
-        with contextlib.ExitStack() as locks:  # the first place's lock is held while the second is written to
+        with contextlib.ExitStack() as locks:  # the first folder's lock is held while the second is written to
             for root, path in zip(self._places, paths, strict=True):
                 try:
                     locks.enter_context(_locked(root, folder_of(user_id)))
@@ -94,7 +98,10 @@ class DayFiles:
         raise SummaryNotWritten(unusable)
 
     def read(self, user_id: str, day: date) -> str | None:
-        """Return the day's file, or both if each place has one, one after the other. None if there is none."""
+        """Return the content of the day's file; None if there is no file.
+
+        If both folders have such a file, return the contents of both, one after the other.
+        """
         found = [content for path in self._paths(user_id, day) if (content := _content(path)) is not None]
         if not found:
             return None
@@ -103,7 +110,7 @@ class DayFiles:
         return SEPARATOR.join((found[0], *rest)).decode("utf-8", "replace")
 
     def runs(self, user_id: str, day: date) -> tuple[uuid.UUID, ...]:
-        """Return the runs with a summary in the day's file."""
+        """Return the runs that the day's files name, in their order."""
         contents = (_content(path) or b"" for path in self._paths(user_id, day))
         return tuple(dict.fromkeys(run for content in contents for run in _runs_in(content)))
 
@@ -117,14 +124,14 @@ class DayFiles:
         return sorted(day for day in found if first <= day <= last)
 
     def forget(self, user_id: str, until: int | None = None) -> bool:
-        """Remove all files of a user, in both places; return whether there were any.
+        """Remove all files of a user, in both folders; return whether there were any.
 
-        With `until` (epoch ms), remove only files with a summary written up to then, by the times in the files: a
-        command that arrives late keeps what was written since.
+        With `until` (epoch ms), remove only files whose first summary was written up to that time, according to the
+        times in the files. So a forget command that arrives late does not remove files that were begun after it.
 
-        The folder is renamed first, to a name that does not reveal the user: what is written from then on is kept,
-        and a later `sweep` removes what cannot be removed now, also after a restart. Raises `SummaryFilesError` if
-        something is left; the rest is gone all the same.
+        The folder is first renamed, to a name that does not reveal the user. So summaries that are written later are
+        kept, and a later `sweep` can remove files that cannot be removed now, even after a restart. Raises
+        `SummaryFilesError` if files are left; all other files are removed.
         """
         removed = False
         for root in self._places:
@@ -132,20 +139,20 @@ class DayFiles:
             old = [folder] if until is None else _begun_by(folder, until)
             try:
                 if any(path.exists() for path in old):
-                    with _locked(root), contextlib.suppress(FileNotFoundError):  # another process did it meanwhile
+                    with _locked(root), contextlib.suppress(FileNotFoundError):  # another process has renamed it
                         _put_aside(root, old)
                     removed = True
             except OSError:
-                self._left |= dict.fromkeys(old)  # it is removed where it lies
+                self._left |= dict.fromkeys(old)  # `sweep` removes them under their present names
         if unusable := self.sweep():
             raise SummaryFilesError("summaries could not be removed; the removal is tried again", unusable)
         return removed
 
     def sweep(self) -> list[Unusable]:
-        """Remove what is left of forgotten users; return what still cannot be removed, and why."""
+        """Remove the remaining files of forgotten users. Return the paths that cannot be removed, with reasons."""
         unusable = []
         for path in (*self._left, *(aside for root in self._places for aside in _aside(root))):
-            shutil.rmtree(path, ignore_errors=True)  # as much as possible
+            shutil.rmtree(path, ignore_errors=True)  # removes all files that can be removed
             try:
                 with contextlib.suppress(FileNotFoundError):
                     path.unlink() if path.is_file() else shutil.rmtree(path)
@@ -161,20 +168,26 @@ class DayFiles:
 
 
 def written_by(run_id: uuid.UUID, markdown: str) -> str | None:
-    """Return the run's part of a day's file, without the marks; None if the run is not in the file."""
+    """Return the run's part of a day's file, without the comments that name runs; None if the file lacks the run."""
     _, begun, rest = markdown.partition(f"<!-- run: {run_id} -->\n")
     return _OTHER_RUNS.sub("", rest.partition(f"{SEPARATOR.decode()}<!-- run: ")[0]).strip() if begun else None
 
 
 def _heading(user_id: str, day: date) -> bytes:
-    """Day and user, with a replacement for characters that cannot be shown; below it, the id itself as JSON."""
+    """Return the heading: the day and the user id, and below them a comment with the id as JSON.
+
+    In the first line, characters of the id that cannot be shown are replaced.
+    """
     quoted = json.dumps(user_id).replace("<", "\\u003c").replace(">", "\\u003e")
     shown = "".join(char if char.isprintable() and char not in "<>&" else "�" for char in user_id)
     return f"# {day.isoformat()} · {shown}\n\n<!-- user: {quoted} -->\n\n".encode()
 
 
 def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
-    """Return a summary under its time. None of its lines can look like the beginning of another run."""
+    """Return a summary below its time, and above them the comments that name its runs.
+
+    The text is changed where it contains such a comment, which could be taken for the beginning of another run.
+    """
     marks = "".join(f"<!-- run: {run} -->\n" for run in runs)
     body = text.strip().replace("<!-- run:", "&lt;!-- run:")
     stamp = at.isoformat(sep=" ", timespec="seconds")
@@ -182,7 +195,7 @@ def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
 
 
 def _runs_in(content: bytes) -> dict[uuid.UUID, None]:
-    """Return the runs, in their order."""
+    """Return the runs that a file names, in their order."""
     return {uuid.UUID(found.decode()): None for found in _RUN.findall(content)}
 
 
@@ -199,7 +212,7 @@ def _put_aside(root: Path, paths: Sequence[Path]) -> None:
 
 
 def _begun_by(folder: Path, until: int) -> list[Path]:
-    """Return the day files with something written up to a time (epoch ms)."""
+    """Return the day files whose first summary was written up to a time (epoch ms)."""
     try:
         return [path for path in folder.iterdir() if _begun(path) <= until]
     except OSError:
@@ -211,11 +224,14 @@ def _aside(root: Path) -> list[Path]:
     try:
         return sorted(root.glob(f"{_FORGOTTEN}*"))
     except OSError:
-        return []  # an unreadable root is reported when something is written
+        return []  # if the root cannot be read, the next write reports it
 
 
 def _begun(path: Path) -> float:
-    """Return when the file's first summary was written (epoch ms): by the times in it, else the file's own."""
+    """Return the time of the file's first summary (epoch ms).
+
+    If the file has no time that can be read, return the time of its last modification.
+    """
     content = _readable(path).decode("utf-8", "replace")
     with contextlib.suppress(ValueError):
         if times := [datetime.fromisoformat(stamp).timestamp() for stamp in _STAMP.findall(content)]:
@@ -239,7 +255,10 @@ def _content(path: Path) -> bytes | None:
 
 
 def _readable(path: Path) -> bytes:
-    """Return the content, or nothing if it cannot be read: a run may be written twice, rather than not at all."""
+    """Return the content; empty if it cannot be read.
+
+    In that case, a run may be written twice, which is better than not at all.
+    """
     with contextlib.suppress(OSError):
         return path.read_bytes()
     return b""
@@ -255,10 +274,10 @@ def _reading(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(root: Path, folder: str | None = None) -> Iterator[None]:
-    """Lock this folder of the root against other writers, or all folders if none is named.
+    """Lock one user's folder of the root against other writers; without a name, lock all folders.
 
-    Writing into several users' folders at the same time is five times as fast, because disks sync many files as
-    quickly as one. The lock files stay, so that all processes lock the same ones.
+    If several users' folders are written at the same time, writing is five times as fast, because disks sync many
+    files as quickly as one. Lock files are never removed, so that all processes lock the same files.
     """
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
@@ -275,7 +294,7 @@ def _hold(held: contextlib.ExitStack, path: Path, how: int) -> None:
 
 
 def _add(path: Path, heading: bytes, entry: bytes) -> None:
-    """Replace a file by a longer one. Raises OSError, and then leaves nothing behind."""
+    """Replace a file by a longer one. If it raises OSError, the old file is unchanged, and no draft is left."""
     folder, draft = path.parent, path.with_name(f".{path.name}.tmp")
     try:
         folder.mkdir(exist_ok=True)
@@ -294,7 +313,7 @@ def _add(path: Path, heading: bytes, entry: bytes) -> None:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            folder.rmdir()  # where it is empty
+            folder.rmdir()  # fails unless it is empty
         raise
     _keep(folder)
     if before is None:
@@ -328,7 +347,7 @@ def _version(stat: os.stat_result | None) -> tuple[int, int, int] | None:
 
 
 def _keep(folder: Path) -> None:
-    """Sync a folder's names to the disk. If that fails, they are still in the folder."""
+    """Sync a folder's list of files to the disk. Errors are ignored: the files are in the folder all the same."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,4 +1,4 @@
-"""Pending summaries: requests that failed, one row each, kept until their user's next request."""
+"""Pending summaries: summary requests that failed, one row each. The user's next request tries them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tables.windows.kept_rows import KeptRows
 from tables.windows.resident import Resident
 from tables.windows.rows_by_user import RowsByUser
 
-#: Limit for one user: the oldest beyond it are given up.
+#: Maximum number of pending requests of one user. If there are more, those for the oldest days are given up.
 MOST_OF_A_USER = 20
 
 
@@ -26,8 +26,8 @@ class Pending(NamedTuple):
 class PendingSummaries(RowsByUser[Pending]):
     """The pending requests of all users in this worker's partitions.
 
-    `generation` counts assignments of partitions: work that began in an earlier one may belong to another worker by
-    now, and changes nothing here.
+    `generation` counts the assignments of partitions. Requests that a worker began to answer before the last
+    assignment may belong to another worker now, so their results must not change these rows.
     """
 
     def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
@@ -44,7 +44,7 @@ class PendingSummaries(RowsByUser[Pending]):
         return sorted(held, key=lambda row: (row.request.date, str(row.request.run_id)))
 
     def keep(self, partition: int, pending: Pending) -> list[Pending]:
-        """Keep a request. Return the requests that were dropped to make room for it."""
+        """Store a request. Return the requests that are given up because there are too many now."""
         self.put(partition, _key(pending.request.user_id, pending.request.run_id), pending)
         given_up = self.of_user(partition, pending.request.user_id)[:-MOST_OF_A_USER]
         for one in given_up:

@@ -6,7 +6,8 @@ import hashlib
 import re
 import unicodedata
 
-#: Ids kept as they are. They begin and end with a letter or digit: other programs hide, strip or misread the rest.
+#: Ids that are folder names without a change. They begin and end with a letter or digit, because other programs hide,
+#: strip or misread other characters there.
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 #: Names that are devices in Windows, with any extension.
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
@@ -21,9 +22,12 @@ def folder_of(user_id: str) -> str:
     >>> folder_of("ann.lee-2")
     'ann.lee-2'
 
-    For every other id it is a slug, which only helps to read it, and a hash after a `+`, which no plain name has. So
-    upper case, Unicode's forms of the same letter, and names that a file system or Windows changes cause no
-    collisions. Names contain only lower case and Chinese characters, which have one form.
+    A plain id, as in the example, is its own folder name. For every other id, the name is a slug, a `+`, and a hash
+    of the id. The slug only helps people to recognize the id. Plain names contain no `+`.
+
+    So two ids never have the same name, even if they differ only in upper case or in the Unicode form of a letter.
+    File systems and Windows do not change a name: its letters are only lower-case letters and Chinese characters,
+    which have a single Unicode form.
     """
     if _PLAIN.fullmatch(user_id) and user_id.partition(".")[0] not in _DEVICES:
         return user_id

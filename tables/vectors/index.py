@@ -1,7 +1,8 @@
-"""Vectors in cells: FAISS inverted files whose cells are users, not learned clusters.
+"""Vectors in cells: a FAISS inverted file whose cells are chosen by user, and are not learned clusters.
 
-A query reads only its user's cell, so results are exact, and the cost depends only on that user's memories.
-The index is a cache of the stored vectors: if lost or damaged, it is rebuilt.
+All vectors of a user are in one cell. A query reads this whole cell and no other, so its result is exact, and its
+cost depends only on the number of vectors in the cell. The index is a cache of the stored vectors: if it is lost or
+damaged, it is rebuilt from them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FEWEST_LISTS = 1_024
 
 @lru_cache(maxsize=16_384)
 def cell_of(user_id: str) -> int:
-    """The cell of a user: a stable hash. Users may share a cell; searches select by id, too."""
+    """The cell of a user: a stable hash of the id. Several users may share a cell."""
     return int.from_bytes(hashlib.blake2b(user_id.encode(), digest_size=4).digest(), "little") % CELLS
 
 
@@ -51,7 +52,10 @@ def below(cosine: float) -> float:
 
 
 def earlier_copies(vectors: Vectors, cosine: float) -> dict[int, Seqs]:
-    """For each row of float32[n, d]: the earlier rows at least so near, ascending. Rows without any have no entry."""
+    """For each row of float32[n, d]: the earlier rows whose cosine with it is at least `cosine`, ascending.
+
+    A row has no entry if there are no such earlier rows.
+    """
     copies: dict[int, Seqs] = {}
     for start in range(0, len(vectors), _BLOCK_ROWS):
         block = vectors[start : start + _BLOCK_ROWS]
@@ -62,10 +66,10 @@ def earlier_copies(vectors: Vectors, cosine: float) -> dict[int, Seqs]:
 
 
 class Cells:
-    """Vectors of one dimension by memory number (`seq`), in cells. Inner product of unit vectors: cosine.
+    """Vectors of one dimension in cells, by memory number (`seq`). All are unit vectors: inner products are cosines.
 
-    FAISS has lists only for cells that have vectors: all 65,536 lists would take ten megabytes. Subclasses map a cell
-    to its list.
+    The FAISS index has lists only for cells that have vectors, because 65,536 lists would take ten megabytes of
+    memory. Subclasses map a cell to its list.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -80,7 +84,7 @@ class Cells:
         raise NotImplementedError
 
     def list_of(self, cell: int) -> int:
-        """The list of a cell, or -1."""
+        """The place of a cell's list in the FAISS index; -1 if the cell has no list."""
         raise NotImplementedError
 
     def lists_of(self, cells: Seqs) -> Seqs:
@@ -88,11 +92,11 @@ class Cells:
         raise NotImplementedError
 
     def gone_in(self, place: int) -> int:
-        """The number of removed rows in a list: zeros under the number -1."""
+        """The number of removed rows in a list. A removed row is a vector of zeros with the memory number -1."""
         return 0
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The numbers of a cell's vectors, of all its users, unordered."""
+        """The memory numbers of all vectors in a cell, of all its users, in no order."""
         if (place := self.list_of(cell)) < 0:
             return np.empty(0, np.int64)
         lists = self._index.invlists
@@ -110,7 +114,7 @@ class Cells:
         return int(self._index.invlists.list_size(place)) - self.gone_in(place)
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
-        """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
+        """The cosine of `query`, float32[d], with each vector of `seqs`, in their order; 0 for a missing vector."""
         found = np.zeros(len(seqs), np.float32)
         if not len(seqs) or (place := self.list_of(cell)) < 0:
             return found
@@ -138,7 +142,7 @@ class Cells:
         return found
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """The `k` nearest of a cell, of any user: (seq, cosine), nearest first."""
+        """The `k` vectors in a cell that are nearest to `query`, of any user, as (seq, cosine), nearest first."""
         if (place := self.list_of(cell)) < 0:
             return []
         lists, coarse = np.array([[place]], np.int64), np.zeros((1, 1), np.float32)
@@ -148,10 +152,11 @@ class Cells:
         return found[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """For each row of `queries`, float32[n, d]: seqs in its cell, of any user, at least so near, ascending.
+        """For each row of `queries`, float32[n, d]: the numbers of the near vectors in the row's cell, ascending.
 
-        A row without such vectors has no entry. One FAISS call serves all rows: with a thousand users in a batch, one
-        matrix product for each takes four times as long, most of it outside the products.
+        A vector is near if its cosine with the row is at least `cosine`; it may be of any user. A row without near
+        vectors has no entry. One FAISS call serves all rows: for a batch with a thousand users, one matrix product
+        for each user would take four times as long, and most of this time would be overhead.
         """
         lists = self.lists_of(cells)
         if lists.max(initial=-1) < 0:
@@ -167,12 +172,12 @@ class Cells:
 
 
 def empty_lists(dimension: int, lists: int) -> Any:
-    """A FAISS index with so many lists; the caller gives the list of each vector."""
+    """A FAISS index with this number of empty lists. The caller chooses the list of each vector that it adds."""
     quantizer = faiss.IndexFlatIP(dimension)
     index = faiss.IndexIVFFlat(quantizer, dimension, lists, faiss.METRIC_INNER_PRODUCT)
     index.own_fields = True
     quantizer.this.disown()
-    index.is_trained = True  # there is nothing to learn
+    index.is_trained = True  # it has no clusters that training would find
     return index
 
 
@@ -211,7 +216,7 @@ class VectorIndex(Cells):
         self._index.add_core(len(seqs), faiss.swig_ptr(vectors), faiss.swig_ptr(seqs), faiss.swig_ptr(lists))
 
     def _make_room(self) -> None:
-        """Copy the vectors to an index with at least four times as many lists."""
+        """Copy the vectors to a FAISS index with at least four times as many lists."""
         old, lists = self._index, self._index.nlist
         while lists < len(self._lists):
             lists *= 4
@@ -223,11 +228,11 @@ class VectorIndex(Cells):
         self._index.ntotal = old.ntotal
 
     def remove(self, seqs: Seqs) -> int:
-        """Remove vectors; return how many of the numbers were there."""
+        """Remove the vectors with these numbers. Return the number of vectors that were there."""
         return int(self._index.remove_ids(np.ascontiguousarray(seqs, np.int64))) if len(seqs) and len(self) else 0
 
     def lists(self) -> list[tuple[int, Seqs, Vectors]]:
-        """Cell, numbers and vectors of each non-empty cell, by ascending cell; valid until the next change."""
+        """(cell, numbers, vectors) of each cell with vectors, by ascending cell. Valid until the index changes."""
         lists, found = self._index.invlists, []
         for cell, place in sorted(self._lists.items()):
             if size := lists.list_size(place):

@@ -2,17 +2,17 @@
 
     known = KnownIds()
     known.add(hashes_of(ids))
-    known.may_hold(hashes_of(others))       # bool[n]; False: certainly not in, True: look into the tables
+    known.may_hold(hashes_of(others))       # bool[n]; False: the id is certainly new, True: ask the catalog
 
-Ids are kept as hashes of 64 bits, in open addressing with linear probing. They are never removed: a deleted id, or
-one that shares a hash, only costs a look into the tables.
+Ids are stored as 64-bit hashes, in a table with open addressing and linear probing. They are never removed: a deleted
+id, or a new id with the same hash as another one, only costs an unneeded SQL query.
 
-**Memory**: eight bytes a slot, and the table grows by a quarter when two thirds are taken: 12 to 15 bytes an id. A
-memory that came as a promotion has two ids, its own and its event's: 24 to 30 bytes. The tables are the truth: when a
-shard is opened, the set is filled from them.
+**Memory**: a slot has eight bytes. If two thirds of the slots are taken, the table grows by a quarter. So an id takes
+12 to 15 bytes. A memory that came as a promotion has two ids, its own and that of its event, which take 24 to 30
+bytes. When a shard is opened, the set is filled from the catalog.
 
-The place of a hash grows with the hash. So one pass fills a table from sorted hashes: each goes to its place, or
-right after the previous one.
+A larger hash never has an earlier home slot. So one pass over sorted hashes can fill a table: each hash goes to its
+home slot, or right after the previous hash if that slot is taken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
-#: Odd, and different in each process, so that a client that chooses ids cannot choose their places.
+#: Odd random numbers, different in each process. So a client that chooses ids cannot choose their slots, and cannot
+#: slow down the probing.
 _SEEDS = [np.uint64(secrets.randbits(64) | 1) for _ in range(2)]
 _SMALLEST = 1_024
 _EMPTY = np.uint64(0)
@@ -54,7 +55,7 @@ def hashes_of_names(names: Iterable[str]) -> Hashes:
 
 
 def _mixed(hashes: Hashes) -> Hashes:
-    """Mix each hash: every output bit depends on all input bits (the finalizer of SplitMix64). Never `_EMPTY`."""
+    """Mix each hash: every output bit depends on all input bits (the finalizer of SplitMix64). None is `_EMPTY`."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     hashes ^= hashes >> np.uint64(31)
@@ -71,7 +72,7 @@ def _sorted_once(hashes: Hashes) -> Hashes:
 
 
 class KnownIds:
-    """A growing set of hashes, uint64, none of them 0."""
+    """A set of hashes, uint64, that can grow. No hash is 0."""
 
     def __init__(self) -> None:
         self._slots = np.zeros(_SMALLEST, np.uint64)
@@ -87,7 +88,7 @@ class KnownIds:
         return int(self._slots.nbytes)
 
     def add(self, hashes: Hashes) -> None:
-        """Add hashes; those already there change nothing."""
+        """Add hashes. A hash that is already in the set changes nothing."""
         self._at_most += len(hashes)
         if 3 * self._at_most > 2 * len(self._slots):
             self._make_room(hashes)
@@ -108,11 +109,11 @@ class KnownIds:
         return found
 
     def _places(self, hashes: Hashes) -> Places:
-        """The home slot of each hash: it divides the slots as the hash divides the range of all hashes."""
+        """The home slot of each hash, in proportion: the lowest hash has the first slot, the highest one the last."""
         return ((hashes >> _HALF) * np.uint64(len(self._slots)) >> _HALF).view(np.int64)
 
     def _make_room(self, more: Hashes) -> None:
-        """Add hashes to a larger table, of which at most two thirds are taken then."""
+        """Move all hashes, with `more`, to a table that is large enough: at most two thirds of it are taken."""
         held = _sorted_once(np.concatenate([self._slots[self._slots != _EMPTY], more]))
         self._at_most = len(held)
         size = len(self._slots)

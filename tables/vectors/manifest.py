@@ -1,6 +1,7 @@
 """The manifest of a shard's segments: a small file beside its catalog that is replaced as a whole.
 
-A crash leaves the old manifest or the new one. A file in `segments/` that it does not name is a draft.
+After a crash, there is the old manifest or the new one, always complete. A segment file in `segments/` that the
+manifest does not name is not part of the index.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ _FORMAT: Final = 1
 
 
 class Stamp(NamedTuple):
-    """The owner of segments: a shard, and a generation of its catalog (a random number, never 0)."""
+    """The catalog to which segments belong: its shard, and a `generation`.
+
+    The generation is a random number, never 0, that the catalog stores before a manifest with this number is written.
+    """
 
     shard: uuid.UUID
     generation: int
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A segment: the number in its name, its rows when written, its bytes, and how many rows were removed."""
+    """A segment: the number in its file name, its rows when it was written, and the bytes of its file.
+
+    `gone` is the number of rows that were removed since it was written.
+    """
 
     number: int
     rows: int
@@ -41,7 +48,11 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`changes`: the number of catalog changes when the segments held every vector; None if they may not any more."""
+    """The segments of a shard, and the catalog to which they belong.
+
+    `changes` is the catalog's number of changes at a moment when the segments had exactly its vectors. None: the
+    segments may lack vectors.
+    """
 
     shard: uuid.UUID
     generation: int
@@ -77,5 +88,5 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def segment_files(folder: Path) -> list[Path]:
-    """All segment files in a shard's folder, in a manifest or not."""
+    """All segment files in a shard's folder, including files that no manifest names."""
     return sorted((folder / FOLDER).glob("*.ivf*"))

@@ -1,7 +1,8 @@
-"""The choice of segments to merge, and the thread that writes a segment.
+"""Chooses the segments to merge, and writes a segment in a thread.
 
-Under a heavy load, segments of one size pile up and are merged when there are too many. Once a minute the rule is
-stricter, so a search reads few segments: each is more than twice as large as all smaller ones together.
+When nothing is left to merge, each segment is more than twice as large as all smaller segments together, unless a
+merged segment would exceed `MOST_ROWS`. So a search reads few segments. Merges start once a minute. Under a heavy
+load, many segments of the same size are written in a minute; then a merge also starts when there are too many.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tables.vectors.segment_file import Lists, Stopped, write
 
 log = logging.getLogger(__name__)
 
-#: The most rows of a merged segment: two gigabytes at 512 dimensions.
+#: The maximum number of rows of a merged segment. With 512 dimensions, their vectors take two gigabytes.
 MOST_ROWS: Final = 1 << 20
 _RATIO: Final = 2
 #: A segment with a larger share of removed rows is rewritten without them.
@@ -30,9 +31,11 @@ _NICE: Final = 10
 
 
 def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
-    """Choose the segments to merge, by place; empty if none. `sizes`: each segment's rows, and how many are removed.
+    """Return the segments to merge, by their places in `sizes`; empty if no merge is due.
 
-    Smaller segments together count as at least `small` rows. One place alone: rewrite this segment.
+    `sizes` has for each segment its rows, with the removed ones, and the number of removed rows. A single place
+    means: rewrite this segment without its removed rows. A segment is merged with the smaller ones unless it is more
+    than `_RATIO` times as large as they are together; for this comparison, they count as at least `small` rows.
     """
     living = [rows - gone for rows, gone in sizes]
     wasted = [place for place, (rows, gone) in enumerate(sizes) if gone > _GONE * rows]
@@ -42,14 +45,14 @@ def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
         if chosen and (living[place] > _RATIO * max(weight, small) or rows + living[place] > MOST_ROWS):
             if len(chosen) > 1:
                 break
-            chosen, rows = [], 0  # the one chosen stays: the next is too large to merge with it
+            chosen, rows = [], 0  # the only chosen segment stays: the next one is too large for a merge with it
         chosen.append(place)
         rows, weight = rows + living[place], weight + living[place]
     return sorted(chosen) if len(chosen) > 1 else wasted[:1]
 
 
 class Writing:
-    """A segment that a thread is writing. Once it is `done`, `error` says why it failed, if it did."""
+    """A segment that a thread is writing. When it is `done`, `error` is the reason if the write failed, else None."""
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class Writing:
     ) -> None:
         self.path, self.sources = path, sources
         self.error: Exception | None = None
-        #: How many rows were written, once it is done.
+        #: The number of written rows; valid when it is `done`.
         self.rows = 0
         self._stop = threading.Event()
         work = number, dimension, lists, guard
@@ -102,7 +105,7 @@ class Writing:
 
 
 def _be_nice() -> None:
-    """Lower the thread's priority, which only Linux can do."""
+    """Lower the priority of this thread. Only Linux can do that for a single thread."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

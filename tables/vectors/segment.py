@@ -1,10 +1,10 @@
-"""A sealed, mapped segment of a shard's vectors: the page cache holds the parts that are read.
+"""A sealed segment of a shard's vectors: a mapped file, of which memory has only the parts that are read.
 
     segment = Segment.opened(path, 384)      # None if the file is incomplete
     segment.similarities(cell, query, seqs)
     segment.wipe(seqs)                       # overwrites the file at once
 
-A row changes only when it is removed: its bytes become zeros and its number -1, which no memory has.
+A row changes only when it is removed: its vector becomes zeros and its number becomes -1, which no memory has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tables.vectors.segment_file import Layout, read_layout
 
 
 class Segment(Cells):
-    """One of the sealed files of a shard."""
+    """One sealed segment of a shard, opened from its file."""
 
     def __init__(self, path: Path, layout: Layout, index: Any) -> None:
         super().__init__(layout.dimension)
@@ -81,11 +81,14 @@ class Segment(Cells):
         return held[~self._is_gone()] if len(self._gone) else held
 
     def _is_gone(self) -> npt.NDArray[np.bool_]:
-        """Which rows are removed, bool[n], in the order of the table of numbers."""
+        """Whether each row is removed, bool[n], in the order of `_seqs`."""
         return np.unpackbits(self._bits, count=self.layout.rows, bitorder="little").astype(np.bool_)
 
     def wipe(self, seqs: Seqs) -> int:
-        """Overwrite these vectors in the file; return how many it had. On OSError they are removed in memory only."""
+        """Overwrite the vectors with these numbers in the file. Return the number of vectors that the file had.
+
+        If it raises OSError, the vectors are removed in memory, but the file may still have some of them.
+        """
         if not len(seqs):
             return 0
         at = np.minimum(np.searchsorted(self._seqs, seqs), self.layout.rows - 1)
@@ -99,16 +102,16 @@ class Segment(Cells):
         self._gone = np.sort(np.concatenate([self._gone, rows]))
         self._wipe_rows(rows)
         with self.path.open("r+b", buffering=0) as file:
-            for byte in np.unique(hits // 8).tolist():  # after the rows: a set bit means overwritten
+            for byte in np.unique(hits // 8).tolist():  # last: a set bit means that the row is overwritten
                 os.pwrite(file.fileno(), self._bits[byte].tobytes(), self.layout.gone_at + byte)
         return len(hits)
 
     def wipe_again(self) -> None:
-        """Overwrite every row that is marked as removed, even by an earlier process. Raises OSError."""
+        """Overwrite every removed row again, even if an earlier process has removed it. Raises OSError."""
         self._wipe_rows(self._gone)
 
     def sync(self) -> None:
-        """Overwrite all removed rows and sync the file. Raises OSError."""
+        """Overwrite all removed rows again, and sync the file to the disk. Raises OSError."""
         self._wipe_rows(self._gone)
         with self.path.open("r+b", buffering=0) as file:
             os.pwrite(file.fileno(), self._bits.tobytes(), self.layout.gone_at)
@@ -124,7 +127,10 @@ class Segment(Cells):
 
 
 class SegmentRows:
-    """The live rows of a segment at this moment; a row that is removed later is copied as removed."""
+    """The rows of a segment that are not removed yet when this object is made: a source of a new segment.
+
+    A row that is removed after that is copied as a removed row.
+    """
 
     def __init__(self, segment: Segment) -> None:
         layout = segment.layout

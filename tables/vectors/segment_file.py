@@ -1,11 +1,12 @@
 """The file of a sealed segment: a FAISS inverted file with a list for each cell, followed by tables.
 
     write(path, 7, 384, [rows_of_an_index, rows_of_a_segment])
-    layout = read_layout(path)           # None if it is incomplete
+    layout = read_layout(path)           # None if the file is incomplete
 
-FAISS maps the first part and reads no further. A user's rows are contiguous: the vectors of a cell, then their
-numbers. The tables list the cells, and for each number the place of its row and a bit: whether it is removed. Only
-these bits and the bytes of removed rows change after the file is written.
+FAISS maps the inverted file and does not read the tables. The rows of a cell are contiguous: first their vectors,
+then their numbers. The tables have the cells, the numbers of all rows in ascending order, the place of each number's
+row, and a bit for each number, which is set if the row is removed. After the file is written, only these bits and the
+bytes of removed rows change.
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ from tables.vectors.index import Seqs, empty_lists, faiss
 
 _FOOT: Final = struct.Struct("<8sQQQIIII")
 _MARK: Final = b"SltSeg_1"
-#: Offsets of the number of vectors and of lists in a serialized empty FAISS index.
+#: Offsets in a serialized empty FAISS index: of the number of vectors, and of the number of lists.
 _TOTAL_AT: Final = 8
 _LISTS_AT: Final = 37
-#: How much is written at a time: buffers (the system takes 1,024 in one call), and about how many bytes.
+#: One write takes at most `_BUFFERS` buffers (the system allows 1,024), and about `_BYTES` bytes.
 _BUFFERS: Final = 512
 _BYTES: Final = 1 << 20
 
 
 class Layout(NamedTuple):
-    """Offsets in the file. `number` is the segment's; `starts`: the rows before each list, then the total."""
+    """The segment's number and dimension, and the offsets of the file's parts, in bytes.
+
+    `starts` has for each list the number of rows before it; the last entry is the number of all rows.
+    """
 
     number: int
     dimension: int
@@ -51,24 +55,24 @@ class Layout(NamedTuple):
         return int(self.starts[-1])
 
     def vector_at(self, place: int, row: int) -> int:
-        """The offset in bytes of the vector of a row, which is in the list `place`."""
+        """The offset in bytes of a row's vector. The row must be in the list `place`."""
         start = int(self.starts[place])
         return self.data_at + start * (4 * self.dimension + 8) + (row - start) * 4 * self.dimension
 
     def number_at(self, place: int, row: int) -> int:
-        """The offset in bytes of the row's number."""
+        """The offset in bytes of a row's number. The row must be in the list `place`."""
         start, end = int(self.starts[place]), int(self.starts[place + 1])
         return self.data_at + start * 8 + end * 4 * self.dimension + (row - start) * 8
 
 
 class Lists(Protocol):
-    """A source of a segment: `cells`, ascending, and `sizes`, the number of live rows of each."""
+    """A source of a new segment. `cells` are ascending; `sizes` has the number of live rows of each cell."""
 
     cells: Seqs
     sizes: Seqs
 
     def pieces(self, place: int) -> tuple[list[Any], list[Any]]:
-        """Vectors and numbers of a list's live rows, as buffers."""
+        """The vectors, and the numbers, of the live rows of the cell at this place in `cells`, as buffers."""
 
 
 class Stopped(Exception):
@@ -85,8 +89,9 @@ def write(
 ) -> int:
     """Write the rows of all sources, cell by cell, sync the file, and return the number of rows.
 
-    `guard` is held while rows are copied; a caller that overwrites rows of the sources must hold it too. It takes 28
-    bytes of memory a row. Raises OSError, and `Stopped` if `stop` returns True; then a partial file is left.
+    `guard` is locked while rows are copied; code that overwrites rows of the sources must lock it, too. `write` takes
+    28 bytes of memory for each row. Raises OSError, and `Stopped` if `stop` returns True. After an error, a partial
+    file is left.
     """
     cells = np.unique(np.concatenate([source.cells for source in sources]))
     sizes = np.zeros(len(cells), np.int64)
@@ -119,7 +124,7 @@ def write(
 
 
 def _places(cells: Seqs, wanted: Seqs) -> list[int]:
-    """The place of each wanted cell in `cells`, or -1."""
+    """The place of each wanted cell in `cells`; -1 if it is not there."""
     if not len(cells):
         return [-1] * len(wanted)
     places = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
@@ -138,7 +143,7 @@ def _head(dimension: int, sizes: Seqs) -> bytes:
 
 
 def _tables(number: int, dimension: int, cells: Seqs, head: bytes, numbers: Seqs) -> list[bytes]:
-    """Tables and footer. Rows removed while the others were copied have the number -1 and a set bit."""
+    """The tables and the footer. A row that was removed during the copy has the number -1 and a set bit."""
     places = np.argsort(numbers, kind="stable")
     tables = numbers[places].astype("<i8").tobytes(), places.astype("<i4").tobytes()
     bits = np.packbits(numbers[places] < 0, bitorder="little").tobytes()
@@ -152,9 +157,9 @@ def _tables(number: int, dimension: int, cells: Seqs, head: bytes, numbers: Seqs
 
 
 def read_layout(path: Path) -> Layout | None:
-    """Return the layout, or None if the file is cut or one of its tables is damaged. Raises OSError.
+    """Return the layout; None if the file is too short or one of its tables is damaged. Raises OSError.
 
-    It reads everything but the rows themselves: twelve bytes a row.
+    It reads all of the file except the rows: about twelve bytes for each row.
     """
     with path.open("rb") as file:
         length = os.fstat(file.fileno()).st_size
@@ -196,7 +201,7 @@ def read_layout(path: Path) -> Layout | None:
 
 
 def _write(file: int, buffers: Sequence[Any]) -> None:
-    """Write all buffers. The GIL is released meanwhile."""
+    """Write all buffers. Other threads of Python can run during the writes."""
     views = [memoryview(buffer).cast("B") for buffer in buffers]
     bounds = [*range(0, len(views), _BUFFERS), len(views)]
     for start, end in pairwise(bounds):

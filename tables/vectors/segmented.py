@@ -1,16 +1,16 @@
-"""All vectors of a shard in cells: sealed segments, mapped, and new vectors in memory.
+"""All vectors of a shard, in cells: sealed segments, which are mapped files, and new vectors in memory.
 
     index = SegmentedIndex(folder, 384, "shard 0")
-    index.stamp = catalog.next_stamp               # the stamp of each new manifest
-    index.load(catalog.fits, catalog.changes)      # opens the segments; False: compare them with the catalog
+    index.stamp = catalog.next_stamp               # called for the stamp of each new manifest
+    index.load(catalog.fits, catalog.changes)      # opens the segments; False: compare the index with the catalog
     index.add(seqs, cells, vectors)
     index.tidy()                                   # once a minute
     index.close(catalog.changes)
 
-When enough vectors are new, they are frozen and a thread seals them; another thread merges segments. The next call
-that adds or tidies takes over finished segments and replaces the manifest; nothing else waits. A crash leaves the old
-manifest or the new one; missing vectors are added from the catalog's vectors at the next opening. If the disk is
-full, writing is postponed.
+When there are enough new vectors, they are frozen, and a thread seals them: it writes them into a segment. Another
+thread merges segments. The next call of `add` (if it seals) or `tidy` takes over finished segments and replaces the
+manifest. After a crash, there is the old manifest or the new one. At the next opening, vectors that the segments
+lack are added from the catalog. If the disk is full, segments are written later.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from tables.vectors.segment_file import Lists
 
 log = logging.getLogger(__name__)
 
-#: New vectors are sealed once they have at least so many bytes, and are at least 1/`_SEAL_SHARE` of all rows.
+#: `add` seals new vectors when they have at least `_SEAL_BYTES`, and are at least 1/`_SEAL_SHARE` of all rows.
 _SEAL_BYTES: Final = 16 << 20
 _SEAL_SHARE: Final = 128
-#: `tidy` waits for a segment of at most `enough` rows divided by this.
+#: `tidy` waits until a new segment is written only if it has at most 1/`_LITTLE` of `enough` rows.
 _LITTLE: Final = 8
-#: More segments than this are merged as soon as new vectors are sealed.
+#: If there are more segments than this, `add` starts a merge when it seals vectors. Otherwise only `tidy` does.
 _MANY: Final = 8
-#: `tidy` seals an index of at most `SMALL` rows whenever it has new ones; a larger one when a tenth is new, or after
-#: `PUT_OFF` postponements.
+#: `tidy` always seals the new vectors of an index with at most `SMALL` rows. In a larger index, it seals them when
+#: they are a tenth of all rows, or when it has postponed this `PUT_OFF` times.
 SMALL: Final = 10_000
 PUT_OFF: Final = 60
 
 
 class _NewLists:
-    """The source of a segment: an index in memory, which must not change meanwhile."""
+    """A source of a new segment: an index in memory, which must not change while the segment is written."""
 
     def __init__(self, index: VectorIndex) -> None:
         held = index.lists()
@@ -65,12 +65,12 @@ class _NewLists:
 
 
 class SegmentedIndex:
-    """Not thread-safe: the shard serialises its use. `name` is for log lines."""
+    """The index of a shard's vectors. Not thread-safe: the shard serialises the calls. `name` is for log lines."""
 
     def __init__(self, folder: Path, dimension: int, name: str) -> None:
         self.dimension = dimension
-        #: Returns the stamp of the next manifest, given the last one. If None, no manifest is written and only this
-        #: object knows its segments.
+        #: Returns the stamp of the next manifest, given the stamp of the last one. While it is None, no manifest is
+        #: written, and only this object knows its segments.
         self.stamp: Callable[[Stamp | None], Stamp] | None = None
         self._folder, self._name = folder, name
         self._manifest: Manifest | None = None
@@ -79,11 +79,11 @@ class SegmentedIndex:
         self._parts: tuple[Cells, ...] = ()
         self._sealing: Writing | None = None
         self._merging: Writing | None = None
-        #: Vectors removed while segments were being written.
+        #: Numbers of vectors that were removed while a segment was being written.
         self._went: list[Seqs] = []
         self._guard = threading.Lock()
         self._sizes: dict[int, int] = {}
-        #: `_stuck`: a write failed and waits for `tidy`. `_told`: the failure was logged. `_held`: see `hold`.
+        #: `_stuck`: a write failed, and `tidy` will try again. `_told`: the failure was logged. `_held`: see `hold`.
         self._told = self._stuck = self._held = False
         self._put_off = 0
         self._set_parts()
@@ -91,10 +91,11 @@ class SegmentedIndex:
     # segments
 
     def load(self, fits: Callable[[Stamp], bool], changes: int) -> bool:
-        """Open the catalog's segments; True if they hold exactly its vectors after this number of changes.
+        """Open the catalog's segments. Return True if they have exactly the vectors of the catalog.
 
-        If False, compare them with the catalog. Removes files that no manifest names, and a manifest that does not
-        fit.
+        `changes` is the catalog's number of changes. `fits` returns whether a stamp belongs to the catalog. If `load`
+        returns False, the caller must compare the index with the catalog. `load` removes segment files that the
+        manifest does not name, and a manifest that does not belong to the catalog.
         """
         found = read_manifest(self._folder)
         if found is None and (self._folder / files.NAME).exists():
@@ -127,7 +128,7 @@ class SegmentedIndex:
         return whole
 
     def drop_others(self) -> None:
-        """Remove segment files that are not of this index."""
+        """Remove all segment files that this index does not use."""
         kept = {segment.path for segment in self._segments}
         for path in segment_files(self._folder):
             if path not in kept:
@@ -158,7 +159,7 @@ class SegmentedIndex:
     # queries
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The numbers of a cell's vectors, of all its users, unordered."""
+        """The memory numbers of all vectors in a cell, of all its users, in no order."""
         found = [part.seqs_in(cell) for part in self._parts if part.list_of(cell) >= 0]
         if not found:
             return np.empty(0, np.int64)
@@ -175,7 +176,7 @@ class SegmentedIndex:
         return size
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
-        """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
+        """The cosine of `query`, float32[d], with each vector of `seqs`, in their order; 0 for a missing vector."""
         found: Vectors | None = None
         for part in self._parts:
             if part.list_of(cell) >= 0:
@@ -184,12 +185,15 @@ class SegmentedIndex:
         return np.zeros(len(seqs), np.float32) if found is None else found
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """The `k` nearest of a cell, of any user: (seq, cosine), nearest first."""
+        """The `k` vectors in a cell that are nearest to `query`, of any user, as (seq, cosine), nearest first."""
         found = [one for part in self._parts for one in part.nearest(cell, query, k)]
         return sorted(found, key=lambda one: -one[1])[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """For each row of `queries`, float32[n, d]: seqs in its cell, of any user, at least so near, ascending."""
+        """For each row of `queries`, float32[n, d]: the numbers of the near vectors in the row's cell, ascending.
+
+        See `Cells.near`.
+        """
         found: dict[int, list[int]] = {}
         for part in self._parts:
             for row, seqs in part.near(cells, queries, cosine).items():
@@ -212,7 +216,7 @@ class SegmentedIndex:
             self._make_room()
 
     def build(self, lists: Lists) -> bool:
-        """Write a segment of these rows, which need not fit in memory; True if it could be written. Blocks."""
+        """Write a segment of these rows, which need not fit in memory. Return False if the write failed. Blocks."""
         self._finish(self._merging)
         self._merging = self._writing([], lambda: [lists])
         self._finish(self._merging)
@@ -223,23 +227,26 @@ class SegmentedIndex:
         if self._stuck or len(self._new) < self.enough:
             return
         if self._sealing is not None and len(self._new) >= 2 * self.enough:
-            self._finish(self._sealing)  # so that a slow disk cannot fill the memory
+            self._finish(self._sealing)  # wait: with a slow disk, new vectors would fill the memory
         self._seal()
         if len(self._segments) > _MANY:
             self._merge()
 
     @property
     def enough(self) -> int:
-        """How many new rows are worth a segment of their own."""
+        """The minimum number of new rows for which `add` writes a segment."""
         return max(_SEAL_BYTES // (4 * self.dimension), len(self) // _SEAL_SHARE)
 
     def remove(self, seqs: Seqs) -> None:
-        """Remove vectors from memory and overwrite them in the files. `sync` overwrites them where that fails."""
+        """Remove vectors from memory, and overwrite them in the files.
+
+        If a file cannot be written now, `sync` overwrites its vectors later.
+        """
         if not len(seqs):
             return
         seqs = np.ascontiguousarray(seqs, np.int64)
         if self._sealing is not None:
-            self._sealing.wait()  # its thread reads the frozen vectors; this is short
+            self._sealing.wait()  # its thread reads the frozen vectors; the wait is short
         self._new.remove(seqs)
         self._frozen.remove(seqs)
         if self._sealing is not None or self._merging is not None:
@@ -254,9 +261,9 @@ class SegmentedIndex:
         self._set_parts()
 
     def tidy(self) -> None:
-        """Take over finished segments, seal new vectors if worth it, and begin to merge. Call it once a minute.
+        """Take over finished segments, seal new vectors (see `SMALL`), and start a merge if one is due.
 
-        It waits only for small segments (`_LITTLE`).
+        Call it once a minute. It waits until a segment is written only if the segment is small (`_LITTLE`).
         """
         self._take_over()
         self._stuck = False
@@ -280,7 +287,7 @@ class SegmentedIndex:
             self._finish(self._sealing)
 
     def merge_all(self) -> None:
-        """Merge all segments that are due. Blocks."""
+        """Merge segments until no merge is due, or a write fails. Blocks."""
         self._stuck = False
         while not self._stuck:
             self._merge()
@@ -289,7 +296,7 @@ class SegmentedIndex:
             self._finish(self._merging)
 
     def sync(self) -> None:
-        """Overwrite every byte of removed vectors, and sync the files. Raises `DataDirError`."""
+        """Overwrite all removed vectors again, and sync the files to the disk. Raises `DataDirError`."""
         self._give_up_merging()
         self._finish(self._sealing)
         try:
@@ -300,13 +307,16 @@ class SegmentedIndex:
             raise DataDirError(self._folder, f"forgotten vectors cannot be overwritten: {exc.strerror}") from exc
 
     def hold(self, held: bool) -> None:
-        """While held, the set of files does not change; removed vectors are still overwritten in them."""
+        """With True, keep the set of segment files as it is until the call with False.
+
+        Removed vectors are still overwritten in the files.
+        """
         self._held = held
 
     def note(self, changes: int | None) -> None:
-        """Record in the manifest the number of catalog changes whose vectors are all in segments; None: unknown.
+        """Record in the manifest that the segments have exactly the catalog's vectors after this number of changes.
 
-        Raises OSError.
+        None: the segments may differ from the catalog. Raises OSError.
         """
         if self._manifest is None:
             return
@@ -316,7 +326,10 @@ class SegmentedIndex:
             self._manifest = noted
 
     def close(self, changes: int) -> None:
-        """Seal new vectors and, if all are sealed, record the number of catalog changes. Raises `DataDirError`."""
+        """Seal new vectors. If all vectors are sealed, record this in the manifest: see `note`.
+
+        `changes` is the catalog's number of changes. Raises `DataDirError`.
+        """
         self._held = self._stuck = False
         self._give_up_merging()
         try:
@@ -329,7 +342,7 @@ class SegmentedIndex:
             self._parts, self._segments = (), []
 
     def publish(self, stamp: Callable[[Stamp | None], Stamp]) -> None:
-        """Replace the shard's index by this one, and remove the other's files. Raises `DataDirError`."""
+        """Replace the shard's index on the disk by this one, and remove the old segments. Raises `DataDirError`."""
         self.stamp, self._manifest = stamp, read_manifest(self._folder)
         self._finish(self._sealing)
         self._finish(self._merging)
@@ -361,7 +374,7 @@ class SegmentedIndex:
         self._sealing = self._writing([frozen], lambda: [_NewLists(frozen)])
 
     def _merge(self) -> None:
-        """Start a thread that merges segments, if some are due."""
+        """Start a thread that merges segments, if a merge is due."""
         if self._merging is not None or self._held or self._stuck:
             return
         sizes = [(segment.layout.rows, segment.gone) for segment in self._segments]
@@ -383,7 +396,7 @@ class SegmentedIndex:
                 self._finish(job)
 
     def _finish(self, job: Writing | None) -> None:
-        """Wait for the job and replace its sources by its segment. While held, do nothing."""
+        """Wait for the job, and replace its sources by its segment. During a `hold`, do nothing."""
         if job is None or self._held:
             return
         job.wait()
@@ -416,7 +429,10 @@ class SegmentedIndex:
         self._set_parts()
 
     def _sealed(self, job: Writing) -> list[Segment]:
-        """The written segment, without vectors removed meanwhile; empty if there was no row to write."""
+        """A list with the written segment; empty if there was no row to write.
+
+        Vectors that were removed while the segment was written are removed from it.
+        """
         if not job.rows:
             job.discard()
             return []

@@ -1,13 +1,13 @@
-"""The file of a shard's vectors, all of one width: slot i follows the head and i vectors.
+"""The file of a shard's vectors: a head, and then slots with one vector each, all of the same dimension.
 
     file = VectorFile(folder, Head(shard, 1, 384))
-    file.keep(held)                  # cut the file after so many slots
+    file.keep(held)                  # cut the file after `held` slots
     file.put(held, vectors)          # float32[n, d]; on the disk when it returns
     file.read(slots)                 # float32[n, d]
 
 The head is one page: a magic string, the shard, the number of the file, and the dimension. Only little-endian float32
-follow, so the file can be mapped as a matrix. The catalog stores the memory and the digest (`digests`) of each slot,
-so a reader detects a slot that the disk has lost or that belongs to another state of the catalog.
+follow, so the file can be mapped as a matrix. For each slot, the catalog stores the memory and the vector's digest
+(`digests`). So a reader detects a slot that the disk has lost, or that belongs to another state of the catalog.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def path_of(folder: Path, number: int) -> Path:
 
 
 def digests(vectors: Matrix) -> Digests:
-    """A digest of each vector of float32[n, d], uint64[n], that another hardly has; 0 for zeros."""
+    """A digest, uint64, of each vector of float32[n, d]. Different vectors almost never have the same digest.
+
+    A vector of zeros has the digest 0.
+    """
     words = np.ascontiguousarray(vectors, "<f4").view("<u4").astype(np.uint64)
     weights = np.arange(1, words.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
     found: Digests = words @ weights
@@ -57,7 +60,10 @@ def digests(vectors: Matrix) -> Digests:
 
 
 class VectorFile:
-    """Raises `DataDirError` if the file belongs to another catalog or the disk fails."""
+    """The file, opened; it is created if it is missing.
+
+    Raises `DataDirError` if the file belongs to another catalog, or the disk fails.
+    """
 
     def __init__(self, folder: Path, head: Head) -> None:
         self.path, self.head = path_of(folder, head.number), head
@@ -93,7 +99,7 @@ class VectorFile:
         return max(0, os.fstat(self._file).st_size - HEAD_BYTES) // self._width
 
     def keep(self, slots: int) -> None:
-        """Resize the file to so many slots: cut the others, or add slots of zeros."""
+        """Resize the file to this number of slots: cut off further slots, or add slots of zeros."""
         with self._translated():
             if self.slots != slots:
                 os.ftruncate(self._file, HEAD_BYTES + slots * self._width)
@@ -114,7 +120,7 @@ class VectorFile:
         return self.reader()(slots)
 
     def reader(self) -> Callable[[Slots], Matrix]:
-        """Return a function like `read` over one mapping of the file as it is now."""
+        """Return a function like `read` that maps the file only once. Slots that are added later are zeros for it."""
         dimension, held = self.head.dimension, self.slots
         empty = np.empty((0, dimension), np.float32)
         mapped = np.memmap(self.path, "<f4", "r", HEAD_BYTES, (held, dimension)).view(np.ndarray) if held else empty

@@ -1,1 +1,1 @@
-"""The short-term windows of sessions, and the write-behind rows that their changelogs keep."""
+"""The short-term windows of sessions, in tables whose changed rows are written to changelogs at each flush."""

@@ -1,4 +1,4 @@
-"""Kept rows: the rows of a table that its changelog has, as bytes by partition and key, in key order."""
+"""Kept rows: the rows of a table that are already in its changelog, as bytes by partition and key, in key order."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-#: A scan reads this many rows at a time, and holds no more in memory.
+#: The number of rows that a scan reads at a time. It holds no more rows in memory.
 PORTION: Final = 1_000
 
 
 class KeptRows(Protocol):
-    """The kept rows of one table. A write counts once its partition's batch is committed; see `WindowStores`."""
+    """The kept rows of one table.
+
+    Rows on disk change only when `WindowStores.commit` writes the partition's batch, not at `write` or `restore`.
+    """
 
     def get(self, partition: int, key: bytes) -> bytes | None: ...
 
     def scan(self, partition: int, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the rows with this key prefix, in key order; rows may be written meanwhile."""
+        """Yield the rows with this key prefix, in key order. Rows may be written during the scan."""
 
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Write rows that the changelog has; None deletes."""
+        """Write rows that are already in the changelog. The value None deletes a row."""
 
     def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Write rows read from the changelog. Also erase deleted ones from the disk: no command asks for it here."""
+        """Write rows that were read from the changelog.
+
+        Also request that deleted rows be erased from the disk, because no forget command requests it on this worker.
+        """
 
     def partitions(self) -> Iterable[int]:
         """Return the partitions that may have kept rows."""
@@ -31,11 +37,11 @@ class KeptRows(Protocol):
         """Release the memory held for all other partitions."""
 
     def is_fitted(self, partition: int) -> bool:
-        """True if the partition's tables were consistent with each other before anything was restored."""
+        """True if the partition's tables are consistent, apart from rows that the present recovery restores."""
 
 
 class MemoryRows:
-    """Kept rows of a process without a disk for them: a replay, and most tests."""
+    """Kept rows in memory, for a process that does not store them on disk: a replay, and most tests."""
 
     def __init__(self) -> None:
         self._rows: dict[int, dict[bytes, bytes]] = {}

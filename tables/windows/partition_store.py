@@ -1,7 +1,8 @@
-"""A partition's window rows on disk: one RocksDB without a log of its own, because the changelogs are its log.
+"""A partition's window rows on disk: a RocksDB without a write-ahead log, because the changelogs have the same rows.
 
-Rows are written in batches, each with the state that it leads to. A kill loses whole batches, the newest first. The
-state that is left has each changelog's place, and the worker reads the rest from there.
+Rows are written in batches. Each batch also writes the state after it (`State`). If the process is killed, the newest
+batches may be lost, but only as a whole. The stored state has the place up to which each changelog is included. The
+worker reads the changelogs from there.
 """
 
 from __future__ import annotations
@@ -27,40 +28,41 @@ log = logging.getLogger(__name__)
 
 #: Format of keys and values. A store of another format is recreated from the changelogs.
 FORMAT: Final = 1
-#: No table's keys have this prefix.
+#: Key of the stored `State`. No table's keys begin with it.
 STATE_KEY: Final = b"\x00state"
-#: Prefix of pending erasures; a time and the key prefix with deleted rows that must leave the disk follow it.
+#: Key prefix of pending erasures. The time of the request (epoch ms) and the key prefix of the deleted rows follow.
 ERASE: Final = b"\x00erase"
-#: Number of erasures done. It has a key of its own because erasing has a thread of its own.
+#: Key of the number of times that `erase` has rewritten files. It is not in `State`: another thread writes it.
 REWRITTEN: Final = b"\x00rewritten"
-#: When the whole store was last rewritten (epoch ms), and its number of changes then.
+#: Key of the time when the whole store was last rewritten (epoch ms), and of its number of changes at that time.
 WHOLE: Final = b"\x00whole"
-#: Interval between rewrites of the whole store: keys name users and sessions, and a deleted key stays in a file until
-#: then.
+#: Milliseconds between rewrites of the whole store. Keys name users and sessions, and a deleted key may stay in a
+#: file until such a rewrite.
 WHOLE_MS: Final = 86_400_000
-#: How RocksDB's messages begin when it reads other data than it wrote.
+#: Beginnings of RocksDB's error messages for a damaged store.
 DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
-#: Marker file: RocksDB found the store damaged, so it is not used again.
+#: Name of a marker file. It says that RocksDB found the store damaged; the next opening recreates the store.
 DAMAGED: Final = "DAMAGED"
 #: RocksDB holds a lock on this file while the store is open.
 LOCK: Final = "LOCK"
-#: RocksDB's file that leads to all others: without it there is no store.
+#: The file by which RocksDB finds all other files. Without it, RocksDB sees no store in the folder.
 CURRENT: Final = "CURRENT"
 
-#: All in bytes. All partitions of a worker share these two, so that many cost no more than few.
+#: Bytes of the block cache and of the write buffers. All stores of a process share them.
 CACHE_BYTES: Final = 16 << 20
 WRITE_BYTES: Final = 16 << 20
-#: One partition's rows that are not in a file yet.
+#: When one partition's new rows take this many bytes of memory, RocksDB writes them to a file.
 MEMTABLE_BYTES: Final = 4 << 20
 BLOCK_BYTES: Final = 8 << 10
 OPEN_FILES: Final = 48
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A changelog's place: the rows include all its records before `offset`.
+    """A place in a changelog: the stored rows include all of its records before `offset`.
 
-    `rows` counts the rows read or written since it was read from its start; at `at` (epoch ms) no record lay after
-    `offset`. `read` is the offset before which the topic's records are in the rows, if the changelog says so.
+    `rows` is the number of rows read or written since the changelog was last read from its start. At the time `at`
+    (epoch ms), the changelog still had each tombstone after `offset` that deletes a stored row; Kafka removes
+    tombstones later. The rows include all changes by records of the source topic before offset `read`; 0: unknown.
     """
 
     topic_id: str
@@ -71,10 +73,10 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """The store's state after a batch. `fitted`: the tables are consistent, except for records after their places.
+    """The store's state after a batch. `fitted`: the tables, each up to its place, are consistent with each other.
 
-    `changes` grows with each batch that has rows. It starts at a random number, so that no two stores have the same
-    one.
+    `changes` grows with each batch that has rows. It starts at a random number, so that two stores have different
+    numbers.
     """
 
     format: int = FORMAT
@@ -84,7 +86,7 @@ class State(msgspec.Struct):
 
 
 class Copied(NamedTuple):
-    """What a copy of a store includes at least. `in_files`: it may have deleted rows that must leave the disk."""
+    """The least content of a store's copy. `in_files`: the copy may have deleted rows that are yet to be erased."""
 
     places: dict[str, Place]
     changes: int
@@ -132,14 +134,14 @@ def _unlogged() -> Any:
 
 
 class _DamagedRows(Exception):
-    """RocksDB read other data than it wrote."""
+    """RocksDB found the store damaged."""
 
 
 class PartitionStore:
-    """The rows of one partition. One thread uses it; `snapshot` and `erase` may run in another one.
+    """The rows of one partition. Use it in one thread; only `snapshot`, `erase` and `close` may run in others.
 
-    Raises `WindowsLocked` if another process, or another worker of this one, has it open; `DataDirError` if the disk
-    fails. A damaged store is removed: the changelogs have all of its rows.
+    Raises `WindowsLocked` if another process, or another worker in this process, has the store open; `DataDirError`
+    if the disk fails. A damaged store is removed and recreated, because the changelogs have all of its rows.
     """
 
     def __init__(self, folder: Path, memory: Memory) -> None:
@@ -151,7 +153,7 @@ class PartitionStore:
         try:
             self.state = self._kept_state()
             self._rewritten = int(self.get(REWRITTEN) or 0)
-        except DataDirError:  # otherwise this process could not open it again
+        except DataDirError:  # a store that stays open cannot be opened again
             self._db.close()
             raise
         if self.state.format != FORMAT:
@@ -161,7 +163,7 @@ class PartitionStore:
             self.state, self._rewritten = State(), 0
         if not self.state.changes:
             self.state.changes = 1 + int.from_bytes(os.urandom(6))
-        #: Whether the tables are consistent in memory, except for rows still to be restored.
+        #: Whether the tables are consistent with each other, apart from rows that the present recovery restores.
         self.fitted = self.state.fitted
         self._batch = rocksdict.WriteBatch(raw_mode=True)
 
@@ -177,7 +179,7 @@ class PartitionStore:
                 raise DataDirError(self.folder, str(again)) from again
 
     def _opened(self) -> rocksdict.Rdict:
-        """Raises `_DamagedRows`, `WindowsLocked`, `DataDirError`."""
+        """Open RocksDB. Raises `_DamagedRows`, `WindowsLocked`, `DataDirError`."""
         try:
             return rocksdict.Rdict(str(self.folder), self._memory.options())
         except Exception as exc:  # rocksdict has no narrower class
@@ -207,7 +209,7 @@ class PartitionStore:
             return found
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield rows a portion at a time: an open iterator would keep the store from being closed."""
+        """Yield rows, `PORTION` at a time: the store cannot be closed while an iterator of RocksDB is open."""
         key = prefix
         while portion := self._portion(key, prefix):
             yield from portion
@@ -235,20 +237,20 @@ class PartitionStore:
             self._batch.put(key, value)
 
     def erase_later(self, prefix: bytes, now_ms: int) -> None:
-        """Note with the next `commit` that deleted rows under this key prefix must leave the disk."""
+        """Request, with the next `commit`, that deleted rows with this key prefix be erased from the disk."""
         self._batch.put(b"%b%020d" % (ERASE, now_ms) + prefix, b"")
 
     def clear(self, prefix: bytes) -> None:
-        """Delete all rows under this key prefix, with the next `commit`."""
+        """Delete all rows with this key prefix, with the next `commit`."""
         self._batch.delete_range(prefix, _after(prefix))
 
     @property
     def changes(self) -> int:
-        """A number that changes with each batch with rows and each erasure; reopening keeps it."""
+        """Changes with each batch that has rows, and each `erase` that rewrites files. Reopening keeps the number."""
         return self.state.changes + self._rewritten
 
     def commit(self, state: State) -> None:
-        """Write the batch and the state that it leads to, atomically: after a kill all of it is there, or nothing."""
+        """Write the batch and the state after it, atomically: after a kill, either both are stored or neither."""
         batch, self._batch = self._batch, rocksdict.WriteBatch(raw_mode=True)
         state.changes = self.state.changes + (len(batch) > 0)
         batch.put(STATE_KEY, msgspec.json.encode(state))
@@ -257,26 +259,26 @@ class PartitionStore:
         self.state = state
 
     def discard(self) -> None:
-        """Drop what was put since the last `commit`."""
+        """Drop all changes since the last `commit`."""
         self._batch.clear()
 
     def snapshot(self, folder: Path) -> Copied:
-        """Copy the store into a new folder, by links. Raises `DataDirError`, also if the store has been closed."""
+        """Copy the store into a new folder, by hard links. Raises `DataDirError`, also if the store is closed."""
         with self._closing, self._translated():
             if self._closed:
                 raise DataDirError(self.folder, "it has been closed")
             state, changes = self.state, self.changes
             self._db.flush()
             rocksdict.Checkpoint(self._db).create_checkpoint(str(folder))
-            # Read last: rows in the copy may have been deleted, and marked for erasure, since it was begun.
+            # Read this last: rows in the copy may have been deleted, and marked for erasure, since the copy began.
             in_files = next(self.scan(ERASE), None) is not None
             return Copied(state.places, changes, in_files)
 
     def erase(self, before_ms: int) -> int:
-        """Rewrite the files of erasures noted before `before_ms` (epoch ms) without deleted rows; return the number.
+        """Rewrite files without the rows whose erasure was requested before `before_ms` (epoch ms).
 
-        Once a day this rewrites all files, so that no key of a deleted row stays. Raises `DataDirError`: the erasures
-        then stay pending.
+        Once a day, all files are rewritten, so that no key of a deleted row stays. Return the number of requests that
+        are done. If it raises `DataDirError`, the requests stay pending.
         """
         with self._closing:
             if self._closed:
@@ -300,11 +302,11 @@ class PartitionStore:
                 self._db.write(done, self._unlogged)
                 self._rewritten += 1
                 self._db.flush()
-                self._rewrite(ERASE, _after(ERASE))  # the erasures' keys name users as well
+                self._rewrite(ERASE, _after(ERASE))  # the keys of the requests name users, too
             return len(due)
 
     def _is_whole_due(self, now_ms: int) -> bool:
-        """True if the last whole rewrite is a day ago and rows have changed since."""
+        """True if the whole store was last rewritten at least a day ago, and rows have changed since."""
         at, changes = map(int, (self.get(WHOLE) or b"0 0").split())
         return now_ms - at >= WHOLE_MS and self.state.changes != changes
 
@@ -314,7 +316,7 @@ class PartitionStore:
         self._db.compact_range(begin, end, thorough)
 
     def close(self) -> None:
-        """Close the store in any case. Raises `DataDirError` if rows in memory did not reach the disk."""
+        """Write rows in memory to the disk, and close the store, even if the write raises `DataDirError`."""
         with self._closing:
             self._closed = True
             try:
@@ -341,12 +343,12 @@ class PartitionStore:
 
 
 def holds_rows(folder: Path) -> bool:
-    """True if a store was made there, and not removed since."""
+    """True if the folder has files of a store. The lock file alone does not count."""
     return any(path.name != LOCK for path in folder.iterdir()) if folder.is_dir() else False
 
 
 def remove_rows(folder: Path) -> None:
-    """Remove a store that this process does not have open. The lock file stays, and is locked meanwhile.
+    """Remove a store that this process does not have open. The lock file stays, and is locked during the removal.
 
     Raises `WindowsLocked` if another process has it open; `DataDirError`.
     """
@@ -357,17 +359,17 @@ def remove_rows(folder: Path) -> None:
 
 
 def place_rows(restored: Path, folder: Path) -> None:
-    """Move a store's files into a folder that has none, and where this process has no store open.
+    """Move a restored store into a folder that has no store, and in which this process has no store open.
 
-    A move that a kill interrupts leaves no store. Raises `WindowsLocked` if another process has a store open there,
-    or has made one; `DataDirError`.
+    If the process is killed during the move, RocksDB sees no store in the folder. Raises `WindowsLocked` if another
+    process has a store open there, or has made one; `DataDirError`.
     """
     make_usable(folder)
     with _locked(folder):
         if holds_rows(folder):
             raise WindowsLocked(folder)
         files = [path for path in restored.iterdir() if path.name != LOCK]
-        for path in sorted(files, key=lambda path: path.name == CURRENT):  # RocksDB opens a store by this file
+        for path in sorted(files, key=lambda path: path.name == CURRENT):  # `CURRENT` is moved last
             path.rename(folder / path.name)
         synced(folder)
 

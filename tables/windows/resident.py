@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Hashable, Sized
 from typing import Final, Generic, Protocol, TypeVar
 
-#: Upper bound of a decoded row's bytes per encoded byte: each field has objects and strings of its own. Measured,
-#: besides `EACH`: 1.0-1.6 for exchanges of 40 to 1,000 letters, 0.9 for Chinese ones, 1.7 for notes, 1.8-4.1 for
-#: sessions and 5.7 for short messages with metadata. Chats thus take about a third of the bound.
+#: Upper bound of the bytes of memory that a decoded row takes for each encoded byte, besides `EACH`. Measured:
+#: 1.0-1.6 for exchanges of 40 to 1,000 letters, 0.9 for exchanges in Chinese, 1.7 for notes, 1.8-4.1 for sessions,
+#: and 5.7 for short messages with metadata. So usual chats take about a third of the bytes that are counted for them.
 DECODED: Final = 6
-#: Bytes for the row's key, its entries in dictionaries, and its outermost object.
+#: Bytes of memory of a row's key, of its entries in dictionaries, and of its outermost object.
 EACH: Final = 300
 
 
 class Cached(Protocol):
-    """A table's cached decoded rows; the rows are kept elsewhere, so any of them may be evicted."""
+    """A table's cache of decoded rows. All rows are also stored elsewhere, so any of them may be evicted."""
 
     def cached_bytes(self) -> int:
-        """Return roughly the bytes of the rows used since the last turn."""
+        """Return the approximate bytes of memory of the rows that were used since the last `turn`."""
 
     def turn(self) -> None:
-        """Evict the rows that were not used since the last turn."""
+        """Evict the rows that were not used since the last `turn`."""
 
 
 class Resident:
-    """One limit for several tables: a second-chance cache of two generations.
+    """A limit, in bytes, for the caches of several tables together. None: no limit.
 
-    A row that is used in its second generation moves back to the first. This costs a row nothing, while a list in
-    order of use would cost as much as the row.
+    Each cache has two generations (second chance): a row that is used while it is in the second generation moves back
+    to the first. This needs no memory for each row. A list in the order of use would need as much as the rows.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -41,11 +41,14 @@ class Resident:
         self._tables.append(table)
 
     def held_bytes(self) -> int:
-        """Return roughly the bytes of all decoded rows, at most."""
+        """Return an upper estimate of the bytes of memory of all cached rows."""
         return self._earlier_bytes + sum(table.cached_bytes() for table in self._tables)
 
     def came(self) -> None:
-        """Start a new turn if the tables' new rows exceed half of the limit. Call it after adding rows."""
+        """Start a new turn if the rows used since the last turn exceed half of the limit.
+
+        Call it after adding rows.
+        """
         if self._half is not None and sum(table.cached_bytes() for table in self._tables) > self._half:
             self._earlier_bytes = sum(table.cached_bytes() for table in self._tables)
             for table in self._tables:
@@ -57,9 +60,9 @@ Held = TypeVar("Held", bound=Sized)
 
 
 class Derived(Generic[Key, Held]):
-    """Cache of collections computed from rows, by key; the caller recomputes evicted ones.
+    """Cache of collections that are computed from rows, by key. The caller recomputes evicted collections.
 
-    A collection counts as `each` bytes, and `item` bytes for each element.
+    For the memory limit, a collection counts as `each` bytes, plus `item` bytes for each element.
     """
 
     def __init__(self, each: int, item: int) -> None:
@@ -75,7 +78,7 @@ class Derived(Generic[Key, Held]):
         return found
 
     def held(self, key: Key) -> Held | None:
-        """As `get`, without counting as a use: eviction is not delayed."""
+        """Return the same as `get`, but do not count this as a use, which would delay the eviction."""
         found = self._recent.get(key)
         return self._earlier.get(key) if found is None else found
 

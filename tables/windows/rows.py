@@ -4,7 +4,7 @@
                      │                        │                                    │ get
                      └──────── get ───────────┴──────────────── recent ◀───────────┘
 
-Rows that the changelog does not have yet are in memory, decoded. Rows that it has are in `KeptRows`; the most
+Rows that the changelog does not have yet are in memory, decoded. Rows that it already has are in `KeptRows`; the most
 recently used of them are in memory as well.
 """
 
@@ -21,7 +21,7 @@ Row = TypeVar("Row")
 
 
 class Change(NamedTuple):
-    """A key's newest value in a partition; None deletes it."""
+    """The newest value of a key in a partition. The value None deletes the row."""
 
     partition: int
     key: bytes
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 class _Mark(Enum):
-    """Placeholder for a row that is unchanged in the kept rows."""
+    """Stands for the earlier value of a changed row, if the kept rows still have that value."""
 
     KEPT = 1
 
@@ -40,7 +40,8 @@ KEPT: Final = _Mark.KEPT
 class Rows(Generic[Row]):
     """Rows by partition and key, with the changes that their changelog does not have yet.
 
-    A row is as of the source offset that `offset_of` returns; without `offset_of`, rows are in log order.
+    `offset_of` returns the newest source offset that a row includes. If a changelog has two values of a key, the one
+    with the higher offset counts. Without `offset_of`, the later value counts.
     """
 
     def __init__(
@@ -54,19 +55,20 @@ class Rows(Generic[Row]):
     ) -> None:
         self._encode, self._decode, self._offset_of = encode, decode, offset_of
         self._kept: KeptRows = MemoryRows() if kept is None else kept
-        #: Rows that the kept rows do not have: changed since the last `drain`, or being written. None: deleted.
+        #: Rows that the kept rows do not have yet. They were changed since the last `drain`, or are being written to
+        #: the changelog. None: deleted.
         self._fresh: dict[int, dict[bytes, Row | None]] = {}
-        #: Decoded rows that the kept rows also have: used since the last turn, and in the turn before.
+        #: Cache of decoded kept rows: `_recent` were used since the last turn, `_earlier` in the turn before.
         self._recent: dict[int, dict[bytes, Row]] = {}
         self._earlier: dict[int, dict[bytes, Row]] = {}
         self._lengths = self._measured = 0
         self._resident = Resident() if resident is None else resident
         self._resident.add(self)
-        #: Changes since the last `drain`, each with the row as it was then.
+        #: Keys that were changed since the last `drain`, each with its value at that `drain`.
         self._changed: dict[tuple[int, bytes], Row | Literal[_Mark.KEPT] | None] = {}
-        #: Partitions that were ours at the last `drain`, and ever since.
+        #: Partitions that had rows at the last `drain`, and have stayed with this worker since.
         self._taken_of: set[int] = set()
-        #: Restored keys of partitions that had consistent tables before.
+        #: Keys that were restored since the last `touched`, for partitions whose tables were consistent before.
         self._touched: dict[int, set[bytes]] = {}
 
     def get(self, partition: int, key: bytes) -> Row | None:
@@ -121,13 +123,13 @@ class Rows(Generic[Row]):
         return sorted({*self._kept.partitions(), *(p for p, rows in self._fresh.items() if rows)})
 
     def items(self) -> Iterator[tuple[int, bytes, Row]]:
-        """Yield all rows. Rows may be put and deleted meanwhile."""
+        """Yield all rows. Rows may be put and deleted during the iteration."""
         for partition in self.partitions():
             for key, row in self.of_partition(partition):
                 yield partition, key, row
 
     def of_partition(self, partition: int, beginning: bytes = b"") -> Iterator[tuple[bytes, Row]]:
-        """Yield keys and rows with this key prefix: kept ones in key order, then new ones. Caches none of them."""
+        """Yield keys and rows with this key prefix: kept rows in key order, then new rows. Does not cache them."""
         fresh = {key: row for key, row in self._fresh.get(partition, {}).items() if key.startswith(beginning)}
         for key, raw in self._kept.scan(partition, beginning):
             if key not in fresh:
@@ -139,7 +141,7 @@ class Rows(Generic[Row]):
                 yield key, row
 
     def _seen(self, partition: int, key: bytes, raw: bytes) -> Row:
-        """Return a row that a scan has read, from the cache if it is there."""
+        """Return a row that a scan has read: the cached row, or else a row decoded from `raw`."""
         row = self._recent.get(partition, {}).get(key)
         return self._decode(raw) if row is None else row
 
@@ -154,8 +156,8 @@ class Rows(Generic[Row]):
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Apply rows of the changelog, in its order.
 
-        A row with an earlier offset than the row before it was written by a worker that no longer owned the
-        partition: it is skipped.
+        A row is skipped if its source offset is lower than that of the key's present row: it was written by a worker
+        that no longer owned the partition.
         """
         touched = self._touched.setdefault(partition, set()) if self._kept.is_fitted(partition) else None
         offset_of, news = self._offset_of, dict[bytes, Row | None]()
@@ -172,14 +174,17 @@ class Rows(Generic[Row]):
         fresh = self._fresh.get(partition, {})
         for key, row in news.items():
             self._hold(partition, key, row)
-            if key in fresh:  # changed while rows were read
+            if key in fresh:  # changed during the recovery: the restored value replaces the change
                 fresh[key] = row
         if touched is not None:
             touched.update(news)
         self._resident.came()
 
     def touched(self, partition: int) -> set[bytes] | None:
-        """Return the keys restored since the last call, once; None if any key may have been."""
+        """Return the keys that were restored since the last call.
+
+        None if the tables were not consistent before: then the caller must check all keys.
+        """
         touched = self._touched.pop(partition, set())
         return touched if self._kept.is_fitted(partition) else None
 
@@ -195,9 +200,10 @@ class Rows(Generic[Row]):
         return any(place == partition for place, _ in self._changed)
 
     def undo(self) -> None:
-        """Reset the rows to the last `drain`, and discard the changes since.
+        """Set the rows back to their values at the last `drain`.
 
-        Changes that were requeued, or overwritten by `restore`, cannot be undone: `own` drops their partition first.
+        Changes that were requeued, or overwritten by `restore`, cannot be undone. The caller must first drop their
+        partitions with `own`.
         """
         for (partition, key), before in self._changed.items():
             if before is KEPT:
@@ -226,14 +232,14 @@ class Rows(Generic[Row]):
 
     def requeue(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            if change.partition in self._taken_of:  # the changes of a partition that moved are its new owner's
+            if change.partition in self._taken_of:  # else it has moved, and its new owner makes the changes again
                 self._changed.setdefault((change.partition, change.key), KEPT)
 
     def written(self, changes: Sequence[Change]) -> None:
-        """Move the last drained changes to the kept rows: the changelog has all of them."""
+        """Move the changes of the last `drain` to the kept rows. Call it when the changelog has all of them."""
         changed, by_partition = self._changed, dict[int, list[tuple[bytes, bytes | None]]]()
         for partition, key, value in changes:
-            if partition not in self._taken_of:  # its new owner reads them from the changelog
+            if partition not in self._taken_of:  # it has moved: its new owner reads the changes from the changelog
                 continue
             rows = by_partition.get(partition)
             if rows is None:
@@ -242,7 +248,7 @@ class Rows(Generic[Row]):
             fresh = self._fresh[partition]
             if (partition, key) not in changed:
                 self._hold(partition, key, fresh.pop(key))
-            elif (before := changed[partition, key]) is not KEPT:  # changed again; its value at the drain is kept now
+            elif (before := changed[partition, key]) is not KEPT:  # changed again since: keep the value of the drain
                 changed[partition, key] = KEPT
                 self._hold(partition, key, before)
         for partition, rows in by_partition.items():
@@ -250,7 +256,7 @@ class Rows(Generic[Row]):
         self._resident.came()
 
     def _hold(self, partition: int, key: bytes, row: Row | None) -> None:
-        """Cache the value that the kept rows have now."""
+        """Cache a row with the value that the kept rows have now; None removes it from the cache."""
         recent = self._recent.get(partition)
         if recent is None:
             recent = self._recent[partition] = {}

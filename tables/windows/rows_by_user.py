@@ -15,12 +15,18 @@ Row = TypeVar("Row")
 
 
 def beginning_of(*names: str) -> bytes:
-    """Return the key prefix of a user, or of a session: keys are JSON arrays, and these are their first items."""
+    """Return the prefix of the keys that begin with these names: a user, or a user and a session.
+
+    Keys are JSON arrays.
+    """
     return orjson.dumps(names)[:-1] + b","
 
 
 class RowsByUser(Rows[Row]):
-    """`user_of` returns a row's user; a key is a JSON array that begins with the user."""
+    """Rows that can be found by user. `user_of` returns a row's user.
+
+    Each key must be a JSON array that begins with the user.
+    """
 
     def __init__(
         self,
@@ -34,7 +40,7 @@ class RowsByUser(Rows[Row]):
     ) -> None:
         super().__init__(encode, decode, offset_of, kept=kept, resident=resident)
         self._user_of = user_of
-        #: Changed keys by user: since the last `drain`, and those that are being written.
+        #: Changed keys, by partition and user: `_new` changed since the last `drain`, `_being_written` before it.
         self._new: dict[tuple[int, str], dict[bytes, None]] = {}
         self._being_written: dict[tuple[int, str], dict[bytes, None]] = {}
 
@@ -53,7 +59,7 @@ class RowsByUser(Rows[Row]):
         return [found[key] for key in sorted(found)]
 
     def _unwritten(self, partition: int, user_id: str) -> dict[bytes, None]:
-        """Return the keys of the user's rows that may differ from the changelog's."""
+        """Return the keys of the user's rows whose content may differ from the content in the changelog."""
         user = partition, user_id
         return self._being_written.get(user, {}) | self._new.get(user, {})
 

@@ -1,7 +1,7 @@
 """Notes: short-term memories that a user asked for, one row each, kept with their session until they expire.
 
-A note refers to its session, and may become a long-term memory when the session ends. So the notes' table is written
-after the sessions', and deleted from before it.
+A note refers to its session, and may become a long-term memory when the session ends. So a flush writes notes after
+sessions, and deletes notes before sessions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tables.windows.resident import Resident
 from tables.windows.rows import Rows
 from tables.windows.rows_by_user import beginning_of
 
-#: Rebuild the index when the heap has this many more expiries of dropped notes than there are notes.
+#: The index is rebuilt if the dropped notes in its heap outnumber the existing notes by more than this.
 _MOST_GONE: Final = 1_000
 
 
 class Note(NamedTuple):
     """A short-term memory. Times are epoch milliseconds of event time; importance is 0-100.
 
-    `event_id` is the event that asked for it. `promoted`: a long-term memory was made of it.
+    `event_id` is the id of the event that requested the note. `promoted`: a long-term memory was made of the note.
     """
 
     id: uuid.UUID
@@ -44,7 +44,7 @@ class Note(NamedTuple):
 
 
 def note_key(note: Note) -> bytes:
-    """Return the key: user, session and id. An id is unique only within its user."""
+    """Return the key of a note: its user, session and id. Notes of different users may have the same id."""
     return compact_json((note.user_id, note.session_id, note.id))
 
 
@@ -58,21 +58,22 @@ def decode_note(raw: bytes) -> Note:
 
 
 class _Index:
-    """Index of the existing notes: keys by name, counts by user, and expiries.
+    """Index of the existing notes: keys by name, numbers of notes by user, and expiries.
 
-    The heap keeps the expiry of a dropped note until the index is rebuilt.
+    A note has two names: its own id, and the id of the event that requested it. The heap keeps the expiry of a
+    dropped note until that time is over, or the index is rebuilt.
     """
 
     def __init__(self, rows: Iterable[tuple[int, bytes, Note]]) -> None:
-        #: Keys by partition, user and the bytes of an id; then further keys with a name that another note of the user
-        #: has.
+        #: The note's key by partition, user and the bytes of a name. If several notes of a user have the same name,
+        #: `names` has one key, and `_namesakes` has the others.
         self.names: dict[tuple[int, str, bytes], bytes] = {}
         self._namesakes: dict[tuple[int, str, bytes], list[bytes]] = {}
         self.counts: Counter[tuple[int, str]] = Counter()
         self.there = 0
-        #: Heap of expiries (epoch ms).
+        #: Heap of expiries: the time (epoch ms), the partition, and the key of a note.
         self.expiries: list[tuple[int, int, bytes]] = []
-        #: Keys of notes that `expired` has returned, and that are not dropped yet.
+        #: Partitions and keys of notes that `Notes.expired` has found, and that are not dropped yet.
         self.expired: dict[tuple[int, bytes], None] = {}
         for partition, key, note in rows:
             self._name(partition, key, note)
@@ -133,20 +134,23 @@ class Notes(Rows[Note]):
         return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id, session_id)))
 
     def of_user(self, partition: int, user_id: str) -> list[Note]:
-        """Return all of a user's notes, oldest first. Scans them."""
+        """Return all of a user's notes, oldest first, by a scan of these notes."""
         return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id)))
 
     def count_of(self, partition: int, user_id: str) -> int:
-        """Return the user's number of notes."""
+        """Return the number of the user's notes."""
         return self._indexed().counts[partition, user_id]
 
     def named(self, partition: int, user_id: str, name: uuid.UUID) -> Note | None:
-        """Return the user's note with this id, or the one that the event with this id asked for."""
+        """Return the user's note whose own id, or whose event's id, is `name`; None if there is none."""
         key = self._indexed().names.get((partition, user_id, name.bytes))
         return None if key is None else self.get(partition, key)
 
     def expired(self, now: int) -> list[tuple[int, Note]]:
-        """Return partition and note of all notes expired at `now` (epoch ms). Repeats them until they are dropped."""
+        """Return partition and note of all notes that are expired at `now` (epoch ms).
+
+        Each call returns these notes again until they are dropped.
+        """
         index = self._indexed()
         while index.expiries and index.expiries[0][0] <= now:
             at, partition, key = heapq.heappop(index.expiries)
@@ -157,11 +161,11 @@ class Notes(Rows[Note]):
         return [(partition, note) for partition, note in held if note is not None and note.expires_at <= now]
 
     def keep(self, partition: int, note: Note) -> None:
-        """Keep a note, or its new value."""
+        """Store a new note, or the new value of a note."""
         self.put(partition, note_key(note), note)
 
     def drop(self, partition: int, note: Note) -> None:
-        """Forget a note; its key gets a tombstone."""
+        """Delete a note. The next flush writes a tombstone for its key."""
         self.delete(partition, note_key(note))
 
     def put(self, partition: int, key: bytes, row: Note) -> None:
@@ -174,7 +178,7 @@ class Notes(Rows[Note]):
             self._index.delete(partition, key, note)
         super().delete(partition, key)
         if self._index is not None and len(self._index.expiries) > 2 * self._index.there + _MOST_GONE:
-            self._index = None  # too many expiries of notes that were dropped early
+            self._index = None  # its heap has too many expiries of dropped notes
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         self._index = None

@@ -1,7 +1,7 @@
-"""Sessions: one small row each, found by user, and ordered by the time of their last message.
+"""Sessions: one small row each. A user's sessions can be read in the order of their last messages.
 
-A search asks for recent messages. It reads only the most recently active sessions: for users who searched lately, a
-cache has the time of each session's last message, and follows the changes.
+A search needs recent messages, so it reads only the most recently active sessions. For users with a recent search, a
+cache has the time of each session's last message. The cache is updated when sessions change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def session_key(user_id: str, session_id: str) -> bytes:
 
 
 def encode_session(session: Session) -> bytes:
-    # The last fields are left out where they are 0: most sessions are short, and few messages are dated ahead.
+    # The last three fields are left out if they are 0, as in most rows: most sessions are short, and few messages are
+    # dated ahead of their records.
     if session.horizon:
         fields = tuple(session)
     elif session.known:
@@ -43,7 +44,7 @@ decode_session: Final = msgspec.json.Decoder(Session).decode
 
 
 class _Spoken(msgspec.Struct, array_like=True):
-    """The first fields of a session's row."""
+    """The first fields of a session's row, up to the time of its last message (`last_at`, epoch ms)."""
 
     user_id: str
     session_id: str
@@ -53,7 +54,7 @@ class _Spoken(msgspec.Struct, array_like=True):
 
 _decode_beginning: Final = msgspec.json.Decoder(_Spoken).decode
 
-#: Bytes of a user's dictionary of times, and of each entry with its key.
+#: Bytes of memory of a user's dictionary in `Sessions._times`, and of each entry in it with its key.
 A_USER: Final = 400
 A_TIME: Final = 200
 
@@ -71,16 +72,16 @@ class Sessions(RowsByUser[Session]):
             kept=kept,
             resident=resident,
         )
-        #: The time of the last message of each session of a user (epoch ms), by partition and user; unwritten changes
-        #: may be missing.
+        #: By partition and user, the time of the last message (epoch ms) of each of the user's sessions, by key.
+        #: Changes that are not written to the changelog yet may be missing.
         self._times: Derived[tuple[int, str], dict[bytes, int]] = Derived(A_USER, A_TIME)
         resident.add(self._times)
 
     def spoken_in(self, partition: int, user_id: str, since: int) -> Iterator[Session]:
         """Yield the user's sessions that have a message after `since` (epoch ms), newest first.
 
-        Each session is decoded when the caller reaches it. No session of the partition may be put or deleted
-        meanwhile.
+        Each session is decoded when the caller reaches it. No session of the partition may be put or deleted during
+        the iteration.
         """
         times = self._times.get((partition, user_id))
         if times is None:

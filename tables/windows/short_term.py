@@ -1,8 +1,9 @@
 """Short-term windows: the recent exchanges of each session, in the rows of two changelog tables.
 
-`sessions` has one small row for each session; `exchanges` has one row for each closed exchange in its window. What a
-message writes is thus proportional to what is new, not to the length of the window. A session's row has the source
-offset that it includes: after a restart, records up to it are skipped, and the state is exact.
+`sessions` has one small row for each session; `exchanges` has one row for each closed exchange in its window. So the
+number of bytes that a message writes depends on the new exchanges only, not on the length of the window. A session's
+row has the offset of the newest source record that it includes. After a restart, records up to this offset are
+skipped, so that no message counts twice.
 """
 
 from __future__ import annotations
@@ -30,17 +31,20 @@ def _session_of(exchange_key: bytes) -> bytes:
 
 
 def _number(key: bytes, length: int) -> int:
-    """Return an exchange's number, given the length of its session's key; for an `Emptied` row its complement."""
+    """Return the number in an exchange's key; for the key of an `Emptied` row, the number's bitwise complement.
+
+    `length` is the length of the session's key, with which the exchange's key begins.
+    """
     return ~int(key[length + 1 :]) if key[length] == _TILDE else int(key[length:])
 
 
 _TILDE: Final = ord("~")
-#: For a missing session.
+#: Stands for a missing session in `_fit_all`: its `named`, `known`, `first` and `missing`.
 _NONE: Final[tuple[Collection[int], int, int, tuple[int, ...]]] = ((), 0, 0, ())
 
 
 def _digest(user_id: str) -> str:
-    """Return the digest of a forgotten user's id: only this is kept for good."""
+    """Return the digest of a forgotten user's id. It is kept for good; the id itself is not."""
     return hashlib.blake2b(user_id.encode(), digest_size=16).hexdigest()
 
 
@@ -48,16 +52,18 @@ def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
     return -said[1].ended_at, -said[1].seq
 
 
-#: Bytes of a session's set of ids, and of each id in it.
+#: Bytes of memory of a session's set of message ids, and of each id in it.
 A_SET: Final = 400
 AN_ID: Final = 130
 
-#: No user has this id. Its rows say up to when users were forgotten, each under a digest of the user's id.
+#: An id that no user has. Its sessions are records of forgotten users: the session id is a digest of the user's id,
+#: and `horizon` is the time up to which the user's messages are forgotten.
 NO_USER: Final = ""
 
-#: An exchange's key: its session's key, which ends with a bracket, then its number.
+#: An exchange's key: its session's key, which ends with a bracket, and then the number of the exchange.
 EXCHANGE_KEY: Final = b"%b%d"
-#: Key of an exchange that has left: its row is written before the exchange is deleted.
+#: Key of the `Emptied` row of an exchange that has left its window. This row is written before the exchange's own row
+#: is deleted.
 EMPTIED_KEY: Final = b"%b~%d"
 
 
@@ -107,7 +113,7 @@ class ShortTermStore:
         return forgotten.horizon if forgotten is not None else 0
 
     def note_forgotten(self, partition: int, user_id: str, until: int) -> None:
-        """Note that the user's messages dated up to `until` (epoch ms) are forgotten, in all sessions."""
+        """Record that the user's messages dated up to `until` (epoch ms) are forgotten, in all sessions."""
         if until > self.forgotten_until(partition, user_id):
             digest = _digest(user_id)
             self.sessions.put(partition, session_key(NO_USER, digest), Session(NO_USER, digest, horizon=until))
@@ -116,7 +122,7 @@ class ShortTermStore:
         return self.exchanges_of(partition, session)(seq)
 
     def emptied_of(self, partition: int, session: Session) -> Callable[[int], Emptied | None]:
-        """Return a lookup, by number, of exchanges that have left the session's window."""
+        """Return a function that looks up the `Emptied` row of an exchange of this session, by its number."""
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def emptied(seq: int) -> Emptied | None:
@@ -126,7 +132,10 @@ class ShortTermStore:
         return emptied
 
     def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
-        """Return `exchange` for this session, for a caller that reads many exchanges before it saves any."""
+        """Return a function that looks up a closed exchange of this session, by its number.
+
+        For several exchanges, it is faster than `exchange`.
+        """
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def exchange(seq: int) -> Exchange:
@@ -137,13 +146,13 @@ class ShortTermStore:
         return exchange
 
     def asked(self) -> Iterator[tuple[int, Session, Exchange]]:
-        """Yield every exchange with a requested rating that is not known yet."""
+        """Yield (partition, session, exchange) for each exchange that waits for a rating that was requested."""
         for partition, session in self.all_sessions():
             for exchange in self.asked_of(partition, session):
                 yield partition, session, exchange
 
     def asked_of(self, partition: int, session: Session) -> list[Exchange]:
-        """Return the session's exchanges with a requested rating that is not known yet."""
+        """Return the session's exchanges that wait for a rating that was requested."""
         return [self.exchange(partition, session, seq) for seq in session.asked]
 
     def window(self, partition: int, session: Session) -> list[Exchange]:
@@ -156,11 +165,11 @@ class ShortTermStore:
         return [*closed, session.open_exchange] if session.open else closed
 
     def newest_of(self, partition: int, user_id: str, since: int, most: int) -> list[tuple[str, Exchange]]:
-        """Return the user's exchanges that ended after `since` (epoch ms): (session, exchange), newest first.
+        """Return the user's exchanges that ended after `since` (epoch ms): (session id, exchange), newest first.
 
-        This covers all sessions, including open exchanges and those that left a window but wait for a rating. It
-        returns at most `most` exchanges and reads the most recently active sessions first, so a user with thousands
-        of sessions does not wait for the others to be read.
+        All sessions count, with open exchanges, and with exchanges that left the window but wait for a rating.
+        At most `most` exchanges are returned. A user may have thousands of sessions, so the most recently active
+        sessions are read first, and reading stops when there are enough exchanges.
         """
         found: list[tuple[str, Exchange]] = []
         for session in self.sessions.spoken_in(partition, user_id, since):
@@ -174,7 +183,7 @@ class ShortTermStore:
         return found[:most]
 
     def said_by(self, partition: int, user_id: str) -> Iterator[tuple[str, Message]]:
-        """Yield the messages in the user's windows: (session, message), in no particular order."""
+        """Yield the messages in the user's windows: (session id, message), in no particular order."""
         for session in self.of_user(partition, user_id):
             for exchange in self.whole_window(partition, session):
                 for message in exchange.messages:
@@ -185,9 +194,10 @@ class ShortTermStore:
         return [said for said in self.said_by(partition, user_id) if day_of(said[1].timestamp, zone) == day]
 
     def message_ids(self, partition: int, session: Session) -> set[str]:
-        """Return the ids of messages in the window, in the open exchange, and in known exchanges that have left.
+        """Return the ids of all messages by which a repeated message of the session is recognized.
 
-        The caller keeps the set up to date.
+        These messages are in the window, in the open exchange, or in exchanges that have only an `Emptied` row now.
+        The returned set is the cached one: the caller updates it when the session changes.
         """
         key = partition, session_key(session.user_id, session.session_id)
         found = self._message_ids.get(key)
@@ -207,9 +217,10 @@ class ShortTermStore:
         left: Mapping[int, Emptied] = {},
         unknown: Iterable[int] = (),
     ) -> None:
-        """Save a session's new value, the exchanges that closed, and the message ids of those that left (`left`).
+        """Save a session's new value and the exchanges that have closed (`new`).
 
-        Delete the exchanges in `gone`, and the message ids of those in `unknown`, which left long ago.
+        `left` has the `Emptied` rows of exchanges that leave the window now. The exchanges with the numbers in `gone`
+        are deleted, and so are the `Emptied` rows with the numbers in `unknown`, whose exchanges left long ago.
         """
         key, exchanges = session_key(session.user_id, session.session_id), self.exchanges
         for exchange in new:
@@ -223,7 +234,7 @@ class ShortTermStore:
         self.sessions.put(partition, key, session)
 
     def drop(self, partition: int, session: Session) -> None:
-        """Forget a session; its keys get tombstones."""
+        """Delete a session with its exchanges. The next flush writes tombstones for their keys."""
         key = session_key(session.user_id, session.session_id)
         for row in list(self.exchanges.keys(partition, key)):
             self.exchanges.delete(partition, row)
@@ -233,8 +244,9 @@ class ShortTermStore:
     def recovered(self) -> int:
         """Make sessions and exchanges consistent after recovery; return the number of lost exchanges.
 
-        Exchanges that no session names were written just before a crash, and are read again. Exchanges that a session
-        names but that have no row were deleted by a worker that no longer owned the partition.
+        An exchange that no session names was written just before a crash. It is deleted, because its records are read
+        again. An exchange that a session names but that has no row was deleted by a worker that no longer owned the
+        partition. It is lost, so it is removed from its session.
         """
         self._message_ids.clear()
         return sum(map(self._fit, sorted({*self.sessions.partitions(), *self.exchanges.partitions()})))
@@ -244,7 +256,10 @@ class ShortTermStore:
         return self.sessions.has_changes(partition) or self.exchanges.has_changes(partition)
 
     def _fit(self, partition: int) -> int:
-        """Make a partition's tables consistent. If they were before, check only the rows that were restored since."""
+        """Make a partition's tables consistent; return the number of lost exchanges.
+
+        If the tables were consistent before the recovery, only the restored rows are checked.
+        """
         sessions, exchanges = self.sessions.touched(partition), self.exchanges.touched(partition)
         if sessions is None or exchanges is None:
             return self._fit_all(partition)
@@ -295,7 +310,7 @@ class ShortTermStore:
                 yield session
 
     def forget_message_ids(self, partition: int, session: Session) -> None:
-        """Drop the cached ids; `message_ids` recomputes them."""
+        """Drop the session's cached message ids; `message_ids` computes them again."""
         self._message_ids.forget((partition, session_key(session.user_id, session.session_id)))
 
     def find(self, user_id: str, session_id: str) -> tuple[int, Session] | None:
@@ -312,6 +327,6 @@ class ShortTermStore:
 
 
 def unexpired(exchanges: Iterable[Exchange], now: int, ttl_seconds: int) -> list[Exchange]:
-    """Return the exchanges whose last message is recent enough at `now` (epoch ms), in time order."""
+    """Return the exchanges whose last message is younger than `ttl_seconds` at `now` (epoch ms), in time order."""
     left = [exchange for exchange in exchanges if exchange.ended_at + ttl_seconds * 1000 > now]
     return sorted(left, key=lambda exchange: exchange.started_at)

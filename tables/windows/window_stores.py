@@ -1,7 +1,7 @@
 """Window rows on a worker's disk: one store for each partition, with the rows of all tables side by side.
 
-A batch has rows that the changelogs took together, and the place of each changelog at that moment. So a worker that
-is assigned a partition reads only the rest of its changelogs.
+A batch has the rows that one flush wrote to the changelogs, and the place up to which the store then includes each
+changelog. So a worker that is assigned a partition reads each changelog only from its place on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from schemas.times import now_ms
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
 from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State, holds_rows, remove_rows
 
-#: By then, a command's deletions in all tables are written.
+#: Milliseconds after which all deletions that belong to a forget command are assumed to be written, in all tables.
 SETTLED_MS: Final = 30_000
 
 
 class Begun(NamedTuple):
-    """A partition's state at a drain (`at`, epoch ms): whether its tables were consistent, and what to erase."""
+    """A partition's state at a drain: its time (epoch ms), and whether the partition's tables were consistent.
+
+    `erase` are the key prefixes of deleted rows that must be erased from the disk.
+    """
 
     at: int
     fitted: bool
@@ -27,7 +30,9 @@ class Begun(NamedTuple):
 
 
 class WindowStores:
-    """The stores of all open partitions. `topic_ids` are the changelogs': rows are valid for that topic only.
+    """The stores of all open partitions. `topic_ids` has the id of each changelog's topic.
+
+    The rows of a changelog are used only if its topic still has the id with which they were stored.
 
     stores = WindowStores(folder)
     rows = stores.table("group-sessions-changelog", b"s")
@@ -41,13 +46,13 @@ class WindowStores:
         self._memory = Memory()
         self._open: dict[int, PartitionStore] = {}
         self._tables: dict[str, DiskRows] = {}
-        #: When each partition was opened, or the reading of its changelogs began (epoch ms).
+        #: The time of the last `resume` of each partition, when the reading of its changelogs began (epoch ms).
         self._since: dict[int, int] = {}
-        #: Key prefixes, by partition.
+        #: By partition, the key prefixes of deleted rows whose erasure was requested, but is not in a store yet.
         self._to_erase: dict[int, set[bytes]] = {}
 
     def table(self, changelog: str, prefix: bytes) -> DiskRows:
-        """Return the rows of one changelog, under keys with this one-letter prefix."""
+        """Return the rows of one changelog. In the stores, their keys begin with this one-letter prefix."""
         table = self._tables[changelog] = DiskRows(self, prefix)
         return table
 
@@ -58,16 +63,16 @@ class WindowStores:
         return self._open.get(partition)
 
     def open(self, partition: int) -> None:
-        """Raises `WindowsLocked`, `DataDirError`."""
+        """Open the partition's store. Raises `WindowsLocked`, `DataDirError`."""
         self._open[partition] = PartitionStore(self.folder / str(partition), self._memory)
 
     def leave(self, partition: int) -> PartitionStore:
-        """Remove the partition's store from the open ones, and return it; the caller closes it, in any thread."""
-        self._to_erase.pop(partition, None)  # its command was not committed, and asks again
+        """Remove the partition's store from the open stores, and return it. The caller closes it, in any thread."""
+        self._to_erase.pop(partition, None)  # the forget command is not committed: it is read again, and asks again
         return self._open.pop(partition)
 
     def former(self) -> frozenset[int]:
-        """Return the partitions that have rows on the disk and are not open."""
+        """Return the partitions that have a store on the disk but are not open."""
         if not self.folder.is_dir():
             return frozenset()
         there = {int(path.name) for path in self.folder.iterdir() if path.name.isdecimal() and holds_rows(path)}
@@ -84,7 +89,7 @@ class WindowStores:
     def resume(self, changelog: str, partition: int) -> Place | None:
         """Return the place from which to read the changelog; None if it must be read from the start.
 
-        In that case its kept rows are deleted.
+        If it is None, the kept rows of this changelog have been deleted.
         """
         store, now = self._open[partition], self.now()
         self._since[partition] = now
@@ -103,7 +108,7 @@ class WindowStores:
         store.commit(State(places={name: place for name, place in store.state.places.items() if name != changelog}))
 
     def begin(self) -> Mapping[int, Begun]:
-        """Return the state of each open partition. Call it in the same step as the drain."""
+        """Return the state of each open partition. Call it just before the drain, with no `await` in between."""
         now, none = self.now(), frozenset[bytes]()
         erase = {partition: frozenset(due) for partition, due in self._to_erase.items()}
         return {p: Begun(now, store.fitted, erase.get(p, none)) for p, store in self._open.items()}
@@ -111,10 +116,10 @@ class WindowStores:
     def commit(
         self, partition: int, ends: Mapping[str, tuple[int | None, int, int]], begun: Mapping[int, Begun]
     ) -> None:
-        """Write what was put since the last commit. Raises `DataDirError`.
+        """Write all changes since the last commit. Raises `DataDirError`.
 
-        `ends` has for each changelog the offset up to which it is included, None if unknown; its number of rows; and
-        its records' offset (`Place`).
+        `ends` has `offset`, `rows` and `read` of the new `Place` in each changelog. If an offset is None, it is
+        unknown, and the former place stays. `begun` is the result of `begin` at the drain.
         """
         store = self._open.get(partition)
         if store is None or partition not in begun:
@@ -132,7 +137,7 @@ class WindowStores:
             self._to_erase[partition] -= erase
 
     def restored(self, changelog: str, partition: int, offset: int, rows: int, read: int) -> None:
-        """Note that the changelog's rows before `offset` were read, and no later ones. Raises `DataDirError`."""
+        """Commit restored rows: the changelog was read up to, not including, `offset`. Raises `DataDirError`."""
         store = self._open[partition]
         places = dict(store.state.places)
         before = places.get(changelog)
@@ -142,30 +147,42 @@ class WindowStores:
         store.commit(State(fitted=False, places=places))
 
     def fitted(self, partition: int) -> None:
-        """Note that the tables are consistent in memory; the changes for that are in the next drain."""
+        """Record that the tables in memory are consistent now.
+
+        The changes that made them consistent are written with the next drain.
+        """
         if (store := self._open.get(partition)) is not None:
             store.fitted = True
 
     def changes(self, partition: int) -> int | None:
-        """Return a number that changes with the partition's rows and with each erasure; None if it is not open."""
+        """Return a number that changes with the partition's rows, and with each `erase` that rewrites files.
+
+        None if the store is not open.
+        """
         store = self._open.get(partition)
         return None if store is None else store.changes
 
     def snapshot(self, partition: int, folder: Path) -> Copied:
         """Copy a partition's rows into a new folder, and return the places of its changelogs.
 
-        The files are links to those of the store, and never change. This may run in a thread of its own. Raises
-        `KeyError` if the partition is not open; `DataDirError`.
+        The files with rows are hard links to those of the store. No file of the copy ever changes. Call it in any
+        thread. Raises `KeyError` if the partition is not open; `DataDirError`.
         """
         copied = self._open[partition].snapshot(folder)
         return copied._replace(in_files=copied.in_files or bool(self._to_erase.get(partition)))
 
     def erase_later(self, partition: int, beginning: bytes) -> None:
-        """Note that rows of all tables under this key prefix, deleted by now, must leave the disk: see `erase`."""
+        """Request that deleted rows with this key prefix be erased from the disk, in all tables.
+
+        The next flush stores the request; `erase` carries it out.
+        """
         self._to_erase.setdefault(partition, set()).add(beginning)
 
     def erase(self, partition: int) -> int:
-        """Erase the deleted rows that were noted; how many key ranges. Call it in a thread. Raises `DataDirError`."""
+        """Carry out the stored requests of `erase_later` that are older than `SETTLED_MS`; return their number.
+
+        It takes long, so call it in a thread of its own. Raises `DataDirError`.
+        """
         store = self._open.get(partition)
         return 0 if store is None else store.erase(self.now() - SETTLED_MS)
 
@@ -193,10 +210,10 @@ class DiskRows:
                 store.put(prefix + key, value)
 
     def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Write the rows, and note that deleted ones must leave the disk.
+        """Write the rows. If tombstones delete stored rows, request that these be erased from the disk.
 
-        Another worker deleted them, or this one before a kill: only the tombstones say so. The note is in the same
-        batch, so it survives a kill.
+        Another worker has deleted them, or this one before it was killed, so no forget command requests it here. The
+        request is in the same batch as the rows, so it is not lost if this worker is killed.
         """
         store = self._stores.store(partition)
         if store is not None and any(
@@ -209,7 +226,7 @@ class DiskRows:
         return self._stores.partitions()
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Do nothing: stores are opened and closed for all tables together."""
+        """Do nothing: `WindowStores` opens and closes the stores, for all tables together."""
 
     def is_fitted(self, partition: int) -> bool:
         store = self._stores.store(partition)

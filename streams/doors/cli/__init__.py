@@ -1,4 +1,4 @@
-"""The `siltstone` command: one subcommand a file.
+"""The `siltstone` command. Each subcommand has a file of its own.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage. An error is one line that says what to do, never a traceback.
 """
@@ -21,7 +21,8 @@ from tables.privacy import OWNER_ALONE
 
 log = logging.getLogger(__name__)
 
-#: The module of each command, imported only when the command runs: a worker's modules take a second to import.
+#: The module and the function of each command. The module is imported only when the command runs, because a worker's
+#: modules take a second to import.
 COMMANDS = {
     "demo": "demo:demo",
     "dev": "dev:dev",
@@ -75,7 +76,10 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The entry point. Files are private to the user, until a data directory's permissions are adopted."""
+    """The entry point.
+
+    Only the user can read new files, unless a command adopts the permissions of a data directory.
+    """
     os.umask(OWNER_ALONE)
     configure_logging("WARNING")
     try:
@@ -94,7 +98,7 @@ def main() -> None:
 
 
 def _unforeseen(exc: Exception) -> str:
-    """One line with the error and its place."""
+    """Describe an unexpected error in one line, with the file and the line that raised it."""
     said = str(exc).strip().splitlines()
     frames = traceback.extract_tb(exc.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

@@ -89,7 +89,7 @@ def search(query: str, user: str, top_k: int | None, explain: bool, url: str, as
 @url_option
 @json_option
 def add(memory_ids: tuple[uuid.UUID, ...], user: str, deprecated: bool, url: str, as_json: bool) -> None:
-    """Archive memories: the named ones, or with --deprecated all deprecated ones."""
+    """Archive the named memories or, with --deprecated, all deprecated memories."""
     if deprecated == bool(memory_ids):
         raise click.UsageError("Name memories, or pass --deprecated.")
     if deprecated:
@@ -142,7 +142,8 @@ def remove(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: bool
 def cleanup(dry_run: bool, user: str | None, limit: int, url: str, as_json: bool) -> None:
     """Archive memories that were deprecated long ago, and remove those that were archived long ago.
 
-    This runs now and without confirmation, even if lifecycle.cleanup.enabled is not set, but not while it is paused.
+    The cleanup runs now and without confirmation, even if lifecycle.cleanup.enabled is not set. If
+    lifecycle.cleanup.paused is set, the command fails.
     """
     asked: dict[str, Any] = {"limit": limit} | ({"user_id": user} if user else {})
     if dry_run:

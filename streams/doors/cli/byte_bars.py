@@ -18,7 +18,7 @@ def progress(*columns: Any) -> Progress:
 
 
 class ByteBars:
-    """Bars that replace one another, each with its bytes and their rate."""
+    """Progress bars that replace one another. Each shows a number of bytes, and their rate."""
 
     def __init__(self) -> None:
         self._progress = progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())

@@ -54,7 +54,7 @@ partition_option = click.option(
 
 @click.group()
 def checkpoint() -> None:
-    """Copies of each partition's state in object storage: take, list, verify and restore them.
+    """Take, list, verify and restore checkpoints: copies of each partition's state in object storage.
 
     A worker takes them regularly if checkpoints.url is set. Credentials for the store come from the environment
     (AWS_ACCESS_KEY_ID, …), as for the worker.
@@ -133,7 +133,7 @@ def listed(partitions: tuple[int, ...], store: str | None, as_json: bool) -> Non
 @store_option
 @json_option
 def verify(partitions: tuple[int, ...], newest: bool, store: str | None, as_json: bool) -> None:
-    """Read every byte and compare it with its checksum. The exit code is 1 if anything is damaged."""
+    """Read checkpoints and compare all bytes with their checksums. The exit code is 1 if one is damaged."""
     checkpoints = _checkpoints(store)
     verified, damages = 0, list[dict[str, Any]]()
     wanted = _wanted(checkpoints, partitions)
@@ -207,7 +207,7 @@ def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str 
 
 
 def _looked_at(url: str, partition: int) -> dict[str, Any] | None:
-    """The state of the requested checkpoint; None while no worker can answer: the partition may be moving."""
+    """Return the state of the requested checkpoint; None if no worker can answer now, as during a rebalance."""
     try:
         state: dict[str, Any] = ask(url, "GET", f"{PATH}/{partition}")
     except ApiError as exc:
@@ -218,7 +218,7 @@ def _looked_at(url: str, partition: int) -> dict[str, Any] | None:
 
 
 def _checkpoints(store: str | None) -> Checkpoints:
-    """The store. Raises `SettingsError` if none is named, or its address is invalid."""
+    """Return the checkpoints in the store. Raises `SettingsError` if no store is named, or its address is invalid."""
     settings = Settings.load().checkpoints
     if store is not None:
         try:

@@ -15,7 +15,7 @@ from schemas.errors import ApiError, NoWorker
 from schemas.places import Place
 from streams.doors.http.error_detail import detail_of
 
-#: The most seconds that a worker waits before it answers.
+#: The maximum number of seconds that a worker waits before it answers a request with `timeout`.
 LONGEST_WAIT: Final = 60.0
 LOOK_AGAIN_SECONDS: Final = 0.1
 #: Seconds that a request may take in addition to its wait.
@@ -23,7 +23,10 @@ _ANSWER_SECONDS: Final = 30.0
 
 
 def session_path(session_id: str, what: str) -> str:
-    """The path of a session's resource. Any text is an id; unescaped, dots alone would be other paths.
+    """Return the path of a session's resource.
+
+    The id is escaped, because it may be any text. Dots are escaped too, because a path with an id `.` or `..` would
+    become another path.
 
     >>> session_path("a/b", "end"), session_path("..", "end")
     ('/v1/sessions/a%2Fb/end', '/v1/sessions/%2E%2E/end')
@@ -32,7 +35,7 @@ def session_path(session_id: str, what: str) -> str:
 
 
 def own_worker() -> str:
-    """The URL of a worker with this machine's settings. Raises `SettingsError`."""
+    """Return the URL of a worker that has this machine's settings. Raises `SettingsError`."""
     from schemas.settings import Settings  # imported here, so that other commands start faster
 
     http = Settings.load().http
@@ -74,14 +77,14 @@ filter_option = click.option(
 
 
 def not_back(answer: dict[str, Any]) -> str:
-    """One line about the data that a partial answer lacks; empty if it is complete."""
+    """Return a line about the data that a partial answer lacks; empty if the answer is complete."""
     if not answer.get("partial"):
         return ""
     return f"Not all data is recovered yet: {'; '.join(map(coming_back, answer['behind']))}"
 
 
 def coming_back(behind: dict[str, Any]) -> str:
-    """The progress of a partition that is being recovered, in words."""
+    """Return the progress of a partition's recovery in words."""
     from streams.telemetry.recovery_progress import Behind  # imported only when needed
 
     return str(Behind(**behind))
@@ -94,7 +97,10 @@ def bearer() -> dict[str, str]:
 
 
 def written(url: str, method: str, path: str, what: str, seconds: float, **options: Any) -> dict[str, Any]:
-    """Write, and return the answer when the effect can be read. Raises `ApiError` with `what` after `seconds`."""
+    """Send a write, wait until its effect can be read, and return the worker's answer.
+
+    Raises `ApiError`, whose text begins with `what`, if the effect cannot be read within `seconds`.
+    """
     waited = min(seconds, LONGEST_WAIT)
     options["params"] = {**options.get("params", {}), "wait": "applied", "timeout": waited}
     answer: dict[str, Any] = ask(url, method, path, seconds=waited + _ANSWER_SECONDS, **options)
@@ -104,7 +110,10 @@ def written(url: str, method: str, path: str, what: str, seconds: float, **optio
 
 
 def until_applied(url: str, token: str, what: str, seconds: float) -> None:
-    """Wait until the write of a consistency token can be read, even while its partition moves."""
+    """Wait until the write of a consistency token can be read. If no worker owns its partition, try again.
+
+    Raises `ApiError`, whose text begins with `what`, if the write cannot be read within `seconds`.
+    """
     deadline = time.monotonic() + seconds
     while True:
         left = max(0.0, deadline - time.monotonic())
@@ -123,14 +132,14 @@ def until_applied(url: str, token: str, what: str, seconds: float) -> None:
 
 
 def no_worker(url: str, exc: Exception) -> NoWorker:
-    """The error for a request that failed with `exc`."""
+    """Return the error for a request that failed with `exc`."""
     return NoWorker(
         f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
     )
 
 
 def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
-    """The worker's JSON answer. Raises `NoWorker` if it does not answer in time, `ApiError` if it refuses."""
+    """Return the worker's JSON answer. Raises `NoWorker` if none answers in time, and `ApiError` if it refuses."""
     written_in = {"Content-Type": "application/json"} if method in ("POST", "PATCH") else {}
     options["headers"] = {**written_in, **bearer(), **options.get("headers", {})}
     try:
@@ -143,7 +152,7 @@ def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, *
 
 
 def lines(url: str, path: str, *, params: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> Iterator[bytes]:
-    """The lines of the worker's answer as they arrive, each with its newline. Raises as `ask` does."""
+    """Yield the lines of the worker's answer as they arrive, with their newlines. Raises the same errors as `ask`."""
     address = url.rstrip("/") + path
     try:
         with httpx.stream(

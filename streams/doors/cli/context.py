@@ -28,7 +28,7 @@ from streams.doors.cli.client import (
 def context(
     query: str, user: str, session: str, short_term: bool, touch: bool, partial: bool, url: str, as_json: bool
 ) -> None:
-    """Show what an assistant needs before it answers: newest exchanges, notes and top memories, as one prompt text.
+    """Show the newest exchanges, the notes and the best memories as one prompt text for an assistant.
 
     Without QUERY, the user's last message is the query.
     """

@@ -38,10 +38,10 @@ from streams.telemetry.metrics import labelled
 from tables.memories.shard import Shard
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
-#: Days from now at which the memories' states are shown.
+#: The states of the memories are shown for now, and for these numbers of days later.
 LATER = (0, 30, 90, 365)
 SHOWN_PROMOTIONS, SHOWN_QUESTIONS, SHOWN_EXCHANGES = 8, 8, 6
-#: Without progress for this long, the demo fails.
+#: The demo fails if there is no progress for this number of seconds.
 STALLED_SECONDS = 60.0
 API_SECONDS = 30.0
 
@@ -107,7 +107,11 @@ def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_j
 
 @dataclass(slots=True)
 class Chats:
-    """The lines of a file, and the facts about them that the demo shows."""
+    """The records of a file, and the facts about them that the demo shows.
+
+    `lines` has the key and the value of each record; the key of a bad line is None. `sessions` has the newest time of
+    each session (epoch ms), `asked` the last message of each user.
+    """
 
     lines: list[tuple[bytes | None, bytes]] = field(default_factory=list)
     sessions: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -116,7 +120,7 @@ class Chats:
 
     @classmethod
     def read(cls, file: Path) -> Chats:
-        """Every line, bad ones too: those become dead letters, as they would from any producer."""
+        """Read every line, including bad ones: a worker sends those to the dead letters, as from any producer."""
         chats = cls()
         for line in file.read_bytes().splitlines():
             if line.strip():
@@ -134,7 +138,7 @@ class Chats:
         self.lines.append((record.user_id.encode(), line))
         session = record.user_id, record.session_id
         newest = max(record.timestamp, self.sessions.pop(session, 0))
-        self.sessions[session] = newest  # the session with the latest message is the last
+        self.sessions[session] = newest  # moves the session to the end of the dict
         if isinstance(record, SessionEnded):
             self.ended.add(session)
         else:
@@ -143,7 +147,7 @@ class Chats:
                 self.asked[record.user_id] = record.content
 
     def endings(self) -> list[tuple[bytes | None, bytes]]:
-        """A `session_end` for each session that the file leaves open, as a chat service would send it."""
+        """Return a `session_end` record for each session that the file does not end, as a chat service sends it."""
         return [
             (user.encode(), orjson.dumps({"type": "session_end", "user_id": user, "session_id": s, "timestamp": at}))
             for (user, s), at in self.sessions.items()
@@ -152,7 +156,7 @@ class Chats:
 
     @property
     def newest(self) -> dict[str, int]:
-        """The time of each user's last message (epoch ms)."""
+        """The time of each user's last message or session end (epoch ms)."""
         found: dict[str, int] = {}
         for (user, _), at in self.sessions.items():
             found[user] = max(at, found.get(user, 0))
@@ -172,7 +176,10 @@ async def _run(
     told: Callable[[dict[str, Any], str], None],
     keep: bool,
 ) -> None:
-    """Run the demo. `told` gets the results and the dashboard's address; with `keep` it runs until a signal."""
+    """Run the demo, then call `told` with the results and the dashboard's address.
+
+    With `keep`, the worker then continues to run until a signal.
+    """
     async with contextlib.AsyncExitStack() as stack:
         with console.status("Starting the broker and the worker …"):
             worker = await stack.enter_async_context(running.started(settings))
@@ -200,7 +207,7 @@ async def _run(
 
 
 async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
-    """Produce all records, and wait until they are in the windows, and promotions in the shards."""
+    """Produce all records. Wait until they are in the windows, and until the promotions are in the shards."""
     records = [*chats.lines, *chats.endings()]
     bars = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console)
     with bars:
@@ -210,7 +217,7 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
                 await producer.send(key, line)
                 bars.advance(produced)
         processed = bars.add_task("messages processed", total=len(records))
-        ends = producer.ends  # not a count: the worker's own silence records come in between
+        ends = producer.ends  # offsets, not a count: the worker adds silence records
         async for done in _progress(lambda: worker.hot.processed(worker.topics.conversations, ends), len(records)):
             bars.update(processed, completed=done)
         promoted = worker.metrics.promoted()
@@ -220,7 +227,7 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
 
 
 async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
-    """Yield the value of `measure` until it reaches `total`. Raises `SiltstoneError` when it stalls."""
+    """Yield each new value of `measure` until it is `total`. Raises `SiltstoneError` if there is no progress."""
     done, since = -1, time.monotonic()
     while done < total:
         now = measure()
@@ -234,7 +241,7 @@ async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
 
 
 async def _memories(worker: Siltstone, partition: int, chats: Chats) -> list[Memory]:
-    """The shard's memories of the users in the input."""
+    """Return the memories that the partition's shard has of the users in the file."""
     users = sorted({user for user, _ in chats.sessions})
     found: list[Memory] = []
     for user in users:
@@ -278,7 +285,7 @@ async def _show(
 
 
 def _asked(chats: Chats, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The given questions, or else the last ones that the users of these chats asked."""
+    """Return the given questions. If there are none, return the last messages of up to three users."""
     return questions or [{"user_id": user, "question": said} for user, said in list(chats.asked.items())[-3:]]
 
 
@@ -320,7 +327,7 @@ def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console
 
 
 def _why(memory: Memory) -> str:
-    """The reason, and the parts of the score if the memory was scored."""
+    """Return the reason of a promotion, and the parts of the score if the exchange was scored."""
     why = memory.meta.get("promotion", {})
     reason = why.get("reason", memory.kind)
     if "fullness" not in why or reason == "forced":

@@ -1,4 +1,4 @@
-"""The last lines of `siltstone demo`: the same question with the Python client."""
+"""The last lines of `siltstone demo`: one of the questions, asked with the Python client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 async def show_client(worker: Siltstone, question: Mapping[str, Any], console: Console) -> None:
-    """Show two lines of code and their output; nothing if the client is not installed."""
+    """Show two lines of Python and their output. Show nothing if the client is not installed or finds no memory."""
     if not HAS_CLIENT:
         return
     url, user, query = f"http://127.0.0.1:{worker.api.port}", question["user_id"], question["question"]

@@ -17,22 +17,25 @@ from streams.intake.rules.summary_triggers import Triggers
 from streams.telemetry.metrics import labelled
 from tables.summaries.user_folders import folder_of
 
-#: The summaries of a large input take longer than a user wants to wait: the demo goes on without the rest. Those of
-#: the bundled chats take two seconds of processor time, at a low priority.
+#: The maximum number of seconds to wait for the summaries. Those of a large input may take longer: the demo continues
+#: without them. Those of the bundled chats take two seconds of processor time, at a low priority.
 PATIENCE_SECONDS = 60.0
-#: The most users whose unfinished day is summed up on request.
+#: The maximum number of users for whom a summary of an unfinished day is requested.
 ASKED_USERS = 10
 
 
 class Summed(NamedTuple):
-    """The number of summaries written, and of those still missing when the time was up."""
+    """The number of summaries that were written, and the number that were missing when the wait ended."""
 
     written: int
     left: int
 
 
 async def days_summed_up(worker: Siltstone, api: httpx.AsyncClient, newest: Mapping[str, int]) -> Summed:
-    """Sum up finished days as at midnight, others on request. `newest`: the time of each user's last message (ms)."""
+    """Sum up finished days in the same way as a worker at midnight, and unfinished days on request.
+
+    `newest` has the time of each user's last message (epoch ms).
+    """
     hot, topics = worker.hot, worker.topics
     deadline = time.monotonic() + PATIENCE_SECONDS
     await worker.intake.short_term.note_silence(worker.settings.memory)
@@ -61,7 +64,7 @@ def _tried(worker: Siltstone) -> int:
 
 
 async def show_richest(worker: Siltstone, users: list[str], summed: Summed, console: Console) -> None:
-    """Show the file with the most items."""
+    """Show the number of summaries, and the summary file that has the most items."""
     found = await asyncio.to_thread(_richest, worker, users)
     if found is None:
         if summed.left:

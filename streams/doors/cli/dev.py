@@ -17,7 +17,7 @@ from streams.kafka.clients.broker import embedded_broker
 from tables.partition_record import recorded_partitions
 from tables.privacy import make_private
 
-#: Its path in the data directory.
+#: The path of the embedded broker's log in the data directory.
 JOURNAL = Path("journal") / "broker.log"
 
 
@@ -35,8 +35,8 @@ JOURNAL = Path("journal") / "broker.log"
 def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     """Run a broker, a worker and the HTTP API together, until Ctrl-C.
 
-    Everything stays in the data directory, the broker's topics too: the next start resumes where this one stopped,
-    even after a crash.
+    All data is kept in the data directory, including the broker's topics. The next start continues from there, even
+    after a crash.
     """
     configure_logging(log_level, serving=True)
     settings = _with_noted_partitions(Settings.load(), data)
@@ -54,7 +54,10 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
 
 
 def _with_noted_partitions(settings: Settings, data: Path) -> Settings:
-    """The settings, with the directory's own number of partitions if none is set. Raises `DataDirError`."""
+    """Return the settings. If they set no number of partitions, use the one recorded in the directory.
+
+    Raises `DataDirError`.
+    """
     noted = recorded_partitions(data)
     if noted is None or "partitions" in settings.kafka.model_fields_set:
         return settings

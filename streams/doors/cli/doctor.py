@@ -55,7 +55,7 @@ def _failed(findings: Sequence[Finding]) -> bool:
 
 
 def _table(findings: Sequence[Finding]) -> Table:
-    """The findings, without borders: in a narrow terminal these would take space from the text."""
+    """Return a table of the findings, without borders, which would take space from the text in a narrow terminal."""
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

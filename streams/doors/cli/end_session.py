@@ -17,7 +17,8 @@ from streams.doors.cli.client import ask, json_option, session_path, url_option
 def end_session(user: str, session: str, at: str | None, url: str, as_json: bool) -> None:
     """End a session without waiting for half an hour of silence.
 
-    Its undecided exchanges are decided: those worth keeping become memories, and so do its important notes.
+    The worker then decides on the session's undecided exchanges: those that are worth keeping become memories.
+    Important notes of the session become memories too.
     """
     timestamp = int(at) if at is not None and at.isdecimal() else at
     path = session_path(session, "end")

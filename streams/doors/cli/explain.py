@@ -13,7 +13,8 @@ from streams.doors.cli import show
 from streams.doors.cli.client import ask, json_option, session_path, url_option
 
 STYLE = {"promoted": "green", "dropped": "dim", "asked": "yellow", "waiting": "cyan", "open": "cyan"}
-#: On narrower terminals a column would hold single words: show the parts of a row below each other.
+#: In a narrower terminal, a column of a table would have room for one word only. Then the parts of a row are shown
+#: below each other.
 NARROW_COLUMNS = 90
 
 
@@ -24,10 +25,10 @@ NARROW_COLUMNS = 90
 @url_option
 @json_option
 def explain(user: str, session: str, limit: int | None, url: str, as_json: bool) -> None:
-    """Show why a session's exchanges were kept or dropped, and what would have to change.
+    """Show why a session's exchanges were kept or dropped, and which change would lead to another decision.
 
-    An exchange is open, waiting to be scored, asked about (a model must rate it), promoted into long-term memory,
-    dropped, or unspoken (only system and tool messages).
+    The status of an exchange is open, waiting (to be scored), asked (a model must rate it), promoted (into long-term
+    memory), dropped, or unspoken (only system and tool messages).
     """
     path = session_path(session, "decisions")
     answer = ask(url, "GET", path, params={"user_id": user} | ({"limit": limit} if limit else {}))

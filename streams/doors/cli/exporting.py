@@ -25,7 +25,7 @@ from streams.doors.cli.memory_ids import user_option
 @url_option
 @json_option
 def export(user: str, output: Path | None, url: str, as_json: bool) -> None:
-    """Write a user's data, an object a line: memories, and the messages of the short-term windows.
+    """Write a user's memories, and the messages of the short-term windows, as one JSON object a line.
 
     `siltstone import jsonl` recreates the same memories in another Siltstone. Vectors, histories, access counts and
     daily summaries are not included.

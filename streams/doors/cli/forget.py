@@ -47,10 +47,10 @@ def forget(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Forget memories by their ids, or the data from one source; without either, all data of a user.
+    """Forget memories by their ids, the data from one source, or all data of a user.
 
-    An id is the short one that `search` and `list` show, or the complete one. Without ids, the command shows the
-    receipt: which data was erased, and which data remains where.
+    Without ids and --source, all data of the user is forgotten, and the command shows a receipt: it lists the erased
+    data, and the places where data remains. An id is complete, or the short one that `search` and `list` show.
 
     Memories, archive, short-term windows and daily summaries are erased at once, permanently. Records in Kafka stay
     until their retention ends: --report reads the topics and lists them.
@@ -88,7 +88,11 @@ def forget(
 
 
 def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
-    """Forget by ids. A complete id need not be a memory's: notes have ids, and an exchange may become a memory."""
+    """Forget by ids.
+
+    A complete id is accepted even if no memory has it: it may be the id of a note, or of an exchange that can still
+    become a memory.
+    """
     texts = {}
     for one in given:
         if is_whole(one):
@@ -120,7 +124,7 @@ def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: floa
 
 
 def _forget_source(source: str, user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
-    """Forget by source, and show the counts of the worker."""
+    """Forget the data from a source, and show the numbers that the worker returns."""
     if not yes:
         click.confirm(
             f"Forget all data of {user} that {source} had a part in? This cannot be undone.", abort=True, err=True
@@ -141,7 +145,7 @@ def _receipt(url: str, user: str) -> dict[str, Any]:
 
 
 def _forgotten(url: str, user: str, seconds: float) -> dict[str, Any]:
-    """Wait for the receipt that contains the command. Raises `ApiError` if that takes too long."""
+    """Forget all data of the user, and return the receipt. Raises `ApiError` if that takes more than `seconds`."""
     late = f"user {user} was not forgotten within {seconds:g} s"
     written(url, "DELETE", "/v1/memories", late, seconds, params={"user_id": user})
     return _receipt(url, user)

@@ -9,7 +9,7 @@ import click
 from streams.doors.cli.ingest import file_argument, take_in, taking_options
 from streams.doors.importing.formats import Format
 
-#: The formats by their names for users. `jsonl` is the output of `siltstone export`, or messages of our own format.
+#: The formats by the names that users write. `jsonl` is the output of `siltstone export`, or our own messages.
 FORMATS: Final = {
     "mem0": Format.MEM0,
     "openmemory": Format.OPENMEMORY,
@@ -33,7 +33,7 @@ def import_file(name: str, **options: Any) -> None:
 
     This is `siltstone ingest` with a named format. Memories of mem0, of OpenMemory (its ZIP, or a file of it) and of
     `siltstone export` (jsonl) are kept as they are, with ids, times and metadata; chats become messages. In a chat
-    between people --speaker is the user, and the others count as the assistant.
+    between people, --speaker is the name of the user; all others count as the assistant.
 
     Importing the same file twice changes nothing.
     """

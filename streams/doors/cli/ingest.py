@@ -118,13 +118,14 @@ file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=Fal
 def ingest(name: str, **options: Any) -> None:
     """Produce the chats of FILE (- for standard input) to the conversations topic.
 
-    FILE is JSON, one object a line or an array: messages of our own format (siltstone) or OpenAI's (openai), chats of
-    ShareGPT (sharegpt), of an export of ChatGPT (chatgpt), Claude (claude) or Telegram (telegram); or memories of
-    mem0 (mem0), of OpenMemory (openmemory) or of our own exports (siltstone), which are kept as they are. Slack's
-    export is a ZIP (slack), WhatsApp's a text (whatsapp). Exports in a ZIP need not be unpacked.
+    FILE is JSON, one object a line or an array. It has messages in Siltstone's format (siltstone) or OpenAI's
+    (openai), or chats of ShareGPT (sharegpt), ChatGPT (chatgpt), Claude (claude) or Telegram (telegram). It may also
+    have memories of mem0 (mem0), of OpenMemory (openmemory) or of `siltstone export` (siltstone), which are kept as
+    they are. An export of Slack is a ZIP (slack), one of WhatsApp a text (whatsapp). A ZIP need not be unpacked.
 
     Ingesting the same file twice changes nothing. Entries without a time get the time of the file's last change, or
-    the current time on standard input. Bad entries are reported with their place and skipped, and the exit code is 1.
+    the current time if FILE is standard input. Bad entries are skipped and reported with their place, and the exit
+    code is then 1.
     """
     take_in(None if name == "auto" else Format(name), **options)
 
@@ -144,14 +145,14 @@ def take_in(
     url: str,
     as_json: bool,
 ) -> None:
-    """Run `ingest` or `import`; without a format, the first object determines it."""
+    """Run `ingest` or `import`. If `of` is None, the first object of the file determines the format."""
     settings = with_options(Settings.load(), None, bootstrap_servers, None)
     called, now = "standard input" if str(file) == "-" else file.name, now_ms()
-    undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no age
+    undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no such time
     try:
         whose = "--user" if dry_run and user is None else user
         given = Given(now, whose, session, undated, of, settings.memory, speaker, ZoneInfo(zone), dry_run)
-    except (KeyError, ValueError, OSError) as exc:  # unknown, a path, or a directory of zones
+    except (KeyError, ValueError, OSError) as exc:  # it is unknown, a path, or a directory of zones
         raise click.UsageError(
             f"--timezone: {zone!r} is not a time zone: pass one such as Europe/Oslo or UTC."
         ) from exc
@@ -205,7 +206,7 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
         first.append(one)
         if isinstance(one, TakenFor):
             done.format = one.format
-            first += itertools.islice(found, 1)  # from the object that determined the format
+            first += itertools.islice(found, 1)  # the first result in this format
             break
     if done.format is None:
         for one in first:
@@ -255,7 +256,7 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
 
 
 def _told(called: str, one: Problem) -> str:
-    """A problem in the form of compiler errors: file, line, reason."""
+    """Return a problem in the form of a compiler's errors: file, line, reason."""
     where = str(one.line) if one.line and one.where == f"line {one.line}" else f" {one.where}"
     return f"{called}:{where}: {one.why}"
 
@@ -265,7 +266,10 @@ def _size(readable: io.BufferedReader) -> int:
 
 
 async def _each(found: Iterator[Found], *, waits: bool) -> AsyncIterator[Found]:
-    """The items of `found`. If reading may block (`waits`), a thread reads while earlier records are sent."""
+    """Yield the items of `found`.
+
+    `waits` is True if reading the file may block. Then a thread reads, so that earlier records are sent meanwhile.
+    """
     if not waits:
         for one in found:
             yield one
@@ -279,7 +283,7 @@ async def _each(found: Iterator[Found], *, waits: bool) -> AsyncIterator[Found]:
 
 
 def said(line: bytes) -> ChatMessage | SessionEnded:
-    """The record in a line. Raises `BadRecord`."""
+    """Return the record in a line. If it has no time, it gets the current time. Raises `BadRecord`."""
     fields = json_object(line)
     fields.setdefault("timestamp", fields.get("created_at", now_ms()))
     return message_or_end(fields)

@@ -1,4 +1,4 @@
-"""The ingest command that `dev` and `demo` show for pasting."""
+"""The ingest command that `dev` and `demo` show for the user to copy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import sys
 
 
 def ingest_line(servers: str) -> str:
-    """The command for another terminal, regardless of how this one was found."""
+    """Return the command for another terminal. It begins with a path if `siltstone` is not on the PATH."""
     called = "siltstone" if shutil.which("siltstone") else shlex.quote(sys.argv[0])
     return f"{called} ingest chats.jsonl --bootstrap-servers {servers}"

@@ -1,4 +1,4 @@
-"""The result of an ingested file, in words."""
+"""The result of ingesting a file, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from streams.doors.importing.found import (
     Given,
 )
 
-#: Formats whose files have no messages.
+#: Formats whose files have only memories.
 OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
 
 
 @dataclass(slots=True)
 class Done:
-    """The result for a file. `produced` includes `memories`; `newest` is epoch ms."""
+    """The numbers of a file's entries. `produced` is the number of messages and memories together.
+
+    `newest` is the time of the newest record in epoch ms; 0 if there is none.
+    """
 
     format: Format | None = None
     produced: int = 0
@@ -33,7 +36,10 @@ class Done:
     last: Sequence[Place] = ()
 
     def counted(self) -> str:
-        """The counts in words: memories if there are any, messages if there are or could be any."""
+        """Return the counts in words, such as `2 messages and 1 memories`. A count of 0 is left out.
+
+        If both counts are 0, the format decides which one is shown.
+        """
         messages, of_memories = self.produced - self.memories, self.format in OF_MEMORIES
         if not self.memories and not of_memories:
             return f"{messages} messages"
@@ -50,7 +56,10 @@ class Done:
         }
 
     def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
-        """Facts that would surprise the user later: nothing could be read, or all is so old that memories cool."""
+        """Return the warnings to show.
+
+        One warning says that nothing could be read, another that all entries are so old that memories may be cold.
+        """
         if self.format is None and self.bad:
             return [f"nothing in {called} could be read: it must be JSON, one object a line or an array"]
         if not self.newest or lifecycle.clock != "wall":

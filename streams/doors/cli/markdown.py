@@ -1,4 +1,4 @@
-"""A day's file, rendered for a terminal."""
+"""Rendering of a summary file in a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def shown(markdown: str) -> Markdown:
-    """Render it without comments and control characters: people may have edited the file."""
-    from rich.markdown import Markdown  # imported here: it takes 0.1 s, which --json need not wait for
+    """Render the text without its comments. Control characters become spaces, because people may edit the files."""
+    from rich.markdown import Markdown  # imported here, because it takes 0.1 s, and --json does not need it
 
     return Markdown("".join(char if char.isprintable() or char == "\n" else " " for char in markdown))

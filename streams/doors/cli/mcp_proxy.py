@@ -1,7 +1,7 @@
 """MCP over standard input and output, answered by a worker's `/mcp`.
 
-The worker keeps no sessions, so each request of the assistant becomes one request to it, and it may restart between
-two of them.
+The worker keeps no MCP sessions. So each request of the assistant becomes one HTTP request to the worker, and the
+worker may restart between two requests.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEADERS: Final = {
     "Accept": "application/json, text/event-stream",
     "MCP-Protocol-Version": LATEST_HANDSHAKE_VERSION,
 }
-#: Longer than a tool waits for a write, or for a shard.
+#: Seconds to wait for an answer. It is longer than a tool waits for a write or for a shard.
 _ANSWER_SECONDS: Final = 60.0
 
 
@@ -52,7 +52,10 @@ class Worker:
         await self._http.aclose()
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
-        """The result. Raises `NoWorker`, `ApiError` for refusals by HTTP, and `MCPError` for refusals by MCP."""
+        """Send a request, and return the result.
+
+        Raises `NoWorker` if no worker answers, `ApiError` for an HTTP error, and `MCPError` for an MCP error.
+        """
         asked = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         try:
             answer = await self._http.post(f"{self._url}/mcp", json=asked)
@@ -70,7 +73,7 @@ class Worker:
             raise ApiError(f"{self._url} answered {answer.status_code}: {why}", answer.status_code) from exc
 
     async def greeted(self) -> InitializeResult:
-        """Initialize MCP: the worker's description of itself."""
+        """Initialize MCP, and return the worker's description of itself."""
         client = Implementation(name="siltstone-stdio", version="1").model_dump(exclude_none=True)
         greeting = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": client}
         return InitializeResult.model_validate(await self.ask("initialize", greeting))

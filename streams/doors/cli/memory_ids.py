@@ -1,4 +1,4 @@
-"""Find memories by a complete id, or by its beginning as shown in tables."""
+"""Find memories by a complete id, or by the beginning of an id, which tables show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _MemoryId(click.ParamType):
             return given
 
 
-#: An id of a memory, or its beginning.
+#: The type of an argument that is the id of a memory, or the beginning of an id.
 MEMORY_ID = _MemoryId()
 
 ids_argument = click.argument("ids", nargs=-1, required=True, type=MEMORY_ID, metavar="MEMORY_ID...")
@@ -46,7 +46,7 @@ wait_option = click.option(
 
 
 def short(memory_id: str) -> str:
-    """The beginning of an id, as tables show it."""
+    """Return the beginning of an id, which tables show."""
     return memory_id[:SHOWN_OF_IDS]
 
 
@@ -55,7 +55,7 @@ def is_whole(given: str) -> bool:
 
 
 def found(url: str, user: str, given: str) -> dict[str, Any]:
-    """The user's memory whose id is or begins with `given`. Raises `ApiError` if there is none, or several."""
+    """Return the user's memory whose id is `given` or begins with it. Raises `ApiError` if none or several match."""
     condition = f'id:eq:"{given}"' if is_whole(given) else f'id:contains:"{given}"'
     asked = {"user_id": user, "filter": condition, "include_all": True, "limit": 1000}
     memories = ask(url, "GET", "/v1/memories", params=asked)["memories"]
@@ -72,9 +72,10 @@ def found(url: str, user: str, given: str) -> dict[str, Any]:
 
 
 def standing(url: str, user: str, memory_id: str) -> str | None:
-    """The id of the memory, archived or not, with this id, or that a near-copy with this id was merged into.
+    """Return the id under which the memory exists, archived or not; None if there is no such memory.
 
-    None if there is none. It requests the history, because reading a memory may count as an access.
+    It is another id if the memory was a near-copy that was merged into another memory. The history is requested,
+    because a request for the memory itself may count as an access.
     """
     try:
         history = ask(url, "GET", f"/v1/memories/{memory_id}/history", params={"user_id": user})

@@ -22,7 +22,7 @@ class _Day(click.ParamType):
             self.fail(f"{value!r} is not a date: {exc}", param, ctx)
 
 
-#: A date, as the API accepts it.
+#: The type of an option that is a date, in the form that the API accepts.
 DAY = _Day()
 
 
@@ -38,7 +38,7 @@ port_option = click.option(
 
 
 def with_options(settings: Settings, data: Path | None, bootstrap_servers: str | None, port: int | None) -> Settings:
-    """The settings, overridden by a command's options."""
+    """Return the settings, overridden by a command's options."""
     changes: dict[str, object] = {}
     if data is not None:
         changes["data_dir"] = data

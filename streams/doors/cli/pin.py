@@ -16,7 +16,7 @@ from streams.doors.cli.memory_ids import found, ids_argument, short, user_option
 @url_option
 @json_option
 def pin(ids: tuple[str, ...], user: str, seconds: float, url: str, as_json: bool) -> None:
-    """Pin memories: they do not decay, and cleanup leaves them alone."""
+    """Pin memories, so that they do not decay, and no cleanup archives them."""
     _change(ids, user, seconds, url, as_json, pinned=True)
 
 
@@ -27,7 +27,7 @@ def pin(ids: tuple[str, ...], user: str, seconds: float, url: str, as_json: bool
 @url_option
 @json_option
 def unpin(ids: tuple[str, ...], user: str, seconds: float, url: str, as_json: bool) -> None:
-    """Let memories decay again, also those that are pinned because the user asked to remember them."""
+    """Unpin memories, so that they decay again, even if the user had asked to remember them."""
     _change(ids, user, seconds, url, as_json, pinned=False)
 
 

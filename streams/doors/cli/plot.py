@@ -1,7 +1,7 @@
 """The picture of `siltstone stats --plot`: scores, states over time, changes of state.
 
-Needs matplotlib (`pip install 'siltstone[plot]'`). Only its object-oriented interface is used: pyplot keeps figures
-in global state.
+It needs matplotlib (`pip install 'siltstone[plot]'`). Only matplotlib's object-oriented interface is used, because
+pyplot keeps figures in global state.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from streams.doors.cli import show
 
-#: From Okabe and Ito's palette, which colour-blind people can tell apart: warm, cold, ash.
+#: Colours from the palette of Okabe and Ito, which colour-blind people can distinguish: orange, blue and grey.
 COLOURS = {"active": "#E69F00", "cold": "#56B4E9", "deprecated": "#7A7A7A"}
 ELSEWHERE, OUTLIER, CLUSTER, BAR, INK = "#CC79A7", "#D55E00", "#F0E442", "#4C5B6B", "#333333"
-#: A change to a lower rank is drawn below the line. Archived and removed memories rank below all.
+#: A change to a lower rank is drawn below the line. Names without a rank, such as archived, are below all ranks.
 RANKS = {"active": 3, "cold": 2, "deprecated": 1}
-#: The share of the scores' panel that is below the strip of state names.
+#: The share of the height of the scores' panel that is below the strip with the names of the states.
 BELOW_STRIP = 0.96
 LEGEND: dict[str, Any] = {
     "frameon": False,
@@ -38,7 +38,7 @@ Answer = dict[str, Any]
 
 
 def figure_of(states: Answer, scores: Answer, transitions: Answer) -> Figure:
-    """The answers of `/v1/stats/states?days=`, `/v1/stats/scores` and `/v1/stats/transitions` as one figure."""
+    """Draw the answers of `/v1/stats/states?days=`, `/v1/stats/scores` and `/v1/stats/transitions` as a figure."""
     figure = Figure(figsize=(14, 8), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.4))
@@ -53,7 +53,10 @@ def figure_of(states: Answer, scores: Answer, transitions: Answer) -> Figure:
 
 
 def draw_scores(axes: Axes, scores: Answer) -> None:
-    """Bars of ten points; the clusters behind them, the states' borders and the outliers' fences as lines."""
+    """Draw the scores as bars that are ten points wide, with the clusters behind them.
+
+    The borders of the states and the fences of the outliers are lines.
+    """
     _panel(axes, "Scores", xlabel="score (points)", ylabel="memories", xlim=(0, 100), xticks=range(0, 101, 10))
     _draw_borders(axes, **scores["borders"])
     if not scores["total"]:
@@ -86,7 +89,7 @@ def draw_scores(axes: Axes, scores: Answer) -> None:
 def _draw_borders(axes: Axes, active: float, cold: float) -> None:
     for name, low, high in (("deprecated", 0, cold), ("cold", cold, active), ("active", active, 100)):
         axes.axvspan(low, high, BELOW_STRIP, 1, color=COLOURS[name], label=name)
-        if high - low >= 12:  # else there is no room
+        if high - low >= 12:  # otherwise there is no room for the name
             centre = (low + high) / 2, (1 + BELOW_STRIP) / 2
             axes.text(*centre, name, transform=axes.get_xaxis_transform(), ha="center", va="center", size=9)
     for border in (cold, active):
@@ -94,7 +97,7 @@ def _draw_borders(axes: Axes, active: float, cold: float) -> None:
 
 
 def _draw_fences(axes: Axes, scores: Answer) -> list[Line2D]:
-    """Draw the fences and, at the bottom, the outliers; return the legend's keys."""
+    """Draw the fences, and the outliers at the bottom. Return the keys for the legend."""
     fences = show.fences(scores)
     for at in fences.values():
         axes.axvline(at, 0, BELOW_STRIP, color=OUTLIER, linestyle=":", linewidth=2)
@@ -108,7 +111,7 @@ def _draw_fences(axes: Axes, scores: Answer) -> list[Line2D]:
 
 
 def draw_states(axes: Axes, daily: list[Answer]) -> None:
-    """Stacked bars by day: active at the bottom, deprecated at the top."""
+    """Draw a stacked bar for each day, with active memories at the bottom and deprecated ones at the top."""
     _panel(axes, "States as recorded", ylabel="memories at the end of the day")
     total = sum(daily[-1][name] for name in COLOURS) if daily else 0
     if not any(day[name] for day in daily for name in COLOURS):
@@ -127,7 +130,10 @@ def draw_states(axes: Axes, daily: list[Answer]) -> None:
 
 
 def draw_transitions(axes: Axes, transitions: Answer) -> None:
-    """Bars by day and pair, in the colour of the new state; changes to a higher state are above the line."""
+    """Draw a bar for each day and each pair of states, in the colour of the new state.
+
+    Changes to a state of a higher rank are above the line.
+    """
     title = f"Changes of state: {transitions['total']:,} in {_counted(transitions['days'], 'day', 'days')}"
     _panel(axes, title, xlabel="day (UTC)", ylabel="memories a day")
     first, last = _number(transitions["since"]), _number(transitions["at"][:10])
@@ -166,12 +172,12 @@ def draw_transitions(axes: Axes, transitions: Answer) -> None:
 
 
 def direction(from_state: str, to_state: str) -> int:
-    """1 if a memory warmed up or was restored, -1 if it cooled or left."""
+    """Return 1 if the new state has a higher rank, and -1 if a memory cooled, or was archived or removed."""
     return 1 if RANKS.get(to_state, 0) > RANKS.get(from_state, 0) else -1
 
 
 def hatch(from_state: str, to_state: str) -> str:
-    """A hatch that distinguishes pairs with the same colour on the same side of the line."""
+    """Return a hatch. It distinguishes pairs of states with the same colour on the same side of the line."""
     if from_state == "archived" and to_state in RANKS:
         return "\\\\\\\\"
     leap = "////" if {from_state, to_state} == {"active", "deprecated"} else ""
@@ -187,7 +193,7 @@ def _panel(axes: Axes, title: str, **labels: Any) -> None:
 
 
 def _number(day: str) -> int:
-    """The number of a day, which is its place on the axis."""
+    """Return the ordinal number of an ISO date, which is its place on the axis."""
     return date.fromisoformat(day).toordinal()
 
 

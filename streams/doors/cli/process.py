@@ -21,33 +21,35 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a stopped worker's remaining tasks may take to end.
+#: The maximum number of seconds to wait until the remaining tasks of a stopped worker have ended.
 LEAVE_SECONDS = 5.0
-#: Thresholds of the garbage collector: new objects, then collections of each younger generation. Windows are large,
-#: live long and hold no cycles: with Python's defaults, scanning them repeatedly takes half of the intake's time.
+#: Thresholds of the garbage collector: the number of new objects, then the number of collections of each younger
+#: generation. Windows are large, live long and have no reference cycles. With Python's defaults, the collector would
+#: scan them so often that it takes half of the intake's time.
 COLLECT_AFTER = 100_000, 20, 1_000
 
 
-#: Seconds for which a thread may keep the interpreter while others wait for it. A shard's thread needs it at every
-#: statement, and waited 5 ms each time (Python's default) while a batch was processed.
+#: Seconds for which a thread may keep Python's interpreter lock while other threads wait for it. A shard's thread
+#: needs the lock at every SQL statement. With Python's default, it would wait 5 ms each time while a batch is
+#: processed.
 SWITCH_SECONDS = 0.0005
 
 
-#: The Kafka clients, which log an unreachable server at each attempt.
+#: The loggers of the Kafka clients, which log an unreachable server at each attempt to connect.
 CLIENTS = ("aiokafka", "kafka")
 LIBRARIES = (*CLIENTS, "faust", "httpx", "httpx2", "mcp", "mode", "uvicorn")
-#: Our modules under whose names Faust also logs, because they subclass its classes.
+#: The loggers of our modules that subclass Faust's classes: Faust logs under these names too.
 FAUSTS = ("streams.kafka.faust", "streams.kafka.faust.recovery")
 #: Loggers that repeat a line at each retry.
 REPEATING = (*CLIENTS, "faust", "mode", "streams.kafka.commit.outbox", "streams.kafka.faust")
 
 
 def configure_logging(level: str, *, serving: bool = False) -> None:
-    """Send log lines to standard error; of the libraries, only warnings and errors.
+    """Send log lines to standard error. Of the libraries, only warnings or errors are logged.
 
-    Warnings of the Kafka clients reach the log of a worker (`serving`), where repeats are counted. A command reports
-    an unreachable server itself, in one line. At DEBUG, the libraries' INFO lines are logged too: they help to find a
-    fault.
+    Warnings of the Kafka clients are logged in a worker (`serving`), where repeated lines are counted. They are not
+    logged in other commands, which report an unreachable server themselves, in one line. At level DEBUG, INFO lines
+    of the libraries are logged too, because they help to find a fault.
     """
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     if level == "DEBUG":
@@ -67,7 +69,10 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
 
 
 def write_as_let_in(data: Path) -> None:
-    """Set the umask: new files are for the data directory's owner, and for its group if the directory allows it."""
+    """Set the umask by the permissions of the data directory.
+
+    Then only its owner can read new files. Its group can read them too if the directory gives the group access.
+    """
     os.umask(umask_of(data))
 
 
@@ -79,7 +84,10 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def _leaving_nothing(main: Coroutine[Any, Any, T]) -> T:
-    """End all remaining tasks. With an unresponsive broker, Faust's leftovers ignore the loop's one cancellation."""
+    """Run `main`, then cancel the remaining tasks until they have ended.
+
+    The event loop would cancel them only once. If the broker does not respond, tasks of Faust ignore this.
+    """
     try:
         return await main
     finally:

@@ -23,8 +23,8 @@ from tables.offline.rebuilding import rebuild_index
 def rebuild_indexes(data: Path | None, partitions: tuple[int, ...], as_json: bool) -> None:
     """Rebuild the FAISS files of shards from the vectors in their catalogs.
 
-    It needs no model, and works on the shards that no worker has open; a worker repairs its own when it opens them.
-    The exit code is 1 if another process had a shard open.
+    The command needs no model. It works on the shards that no worker has open. A worker repairs the indexes of its
+    shards itself when it opens them. The exit code is 1 if another process has a shard open.
     """
     files = shard_files(data or Settings.load().data_dir, partitions)
     with RowsBar() as bar:

@@ -50,9 +50,9 @@ def reembed(
 ) -> None:
     """Embed all memories with another embedding model, and switch to it.
 
-    The running worker does it, and keeps answering; if none answers, the command works on the shards' files. With
-    --data it works on the files there. Without --backend and --model, the settings name the model. Ctrl-C stops it,
-    nothing is lost, and the same command resumes.
+    The running worker does this, and still answers requests. If no worker answers, the command works on the shards'
+    files. With --data, it works on the files in that directory. Without --backend and --model, the settings name the
+    model. Ctrl-C stops the command without loss, and the same command continues the work.
     """
     settings = Settings.load()
     files = data or settings.data_dir
@@ -84,7 +84,7 @@ def reembed(
 
 
 def _answers(url: str, data: Path) -> bool:
-    """Whether a worker answers. Raises `NoWorker` if none answers and there are no files either."""
+    """Return True if a worker answers. Raises `NoWorker` if none answers and there are no files of shards."""
     try:
         ask(url, "GET", PATH)
     except NoWorker:
@@ -97,7 +97,10 @@ def _answers(url: str, data: Path) -> bool:
 def _wanted(
     settings: EmbeddingSettings, backend: str | None, model: str | None, dimensions: int | None
 ) -> EmbeddingSettings:
-    """The settings' model, overridden by the options. Another model does not inherit the dimensions."""
+    """Return the embedding settings, overridden by the options.
+
+    If the options name another model, the dimensions of the settings are not used for it.
+    """
     same_backend = backend in (None, settings.backend)
     kept = settings.model if same_backend else ""
     same = same_backend and model in (None, settings.model)
@@ -115,7 +118,7 @@ def _wanted(
 
 
 def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
-    """Wait for the worker and return its final answer. Raises `ApiError` if it fails."""
+    """Make the worker embed all memories, wait, and return its last answer. Raises `ApiError` if it fails."""
     body = {"backend": wanted.backend, "model": wanted.model, "dimensions": wanted.dimensions}
     state: dict[str, Any] = ask(url, "POST", PATH, json=body)
     try:

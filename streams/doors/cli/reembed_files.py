@@ -21,9 +21,10 @@ T = TypeVar("T")
 
 
 async def reembed_files(data: Path, wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
-    """Return the same as a worker's `GET /v1/reembed` at the end.
+    """Embed all memories with the model `wanted`, and switch the shards to it. `before` has the present settings.
 
-    An interruption leaves each shard with either the old or the new model; the next run resumes.
+    Returns the same values as a worker's `GET /v1/reembed` at the end. After an interruption, each shard has either
+    the old or the new model, and the next call continues.
     """
     files = _all_free(data)
     embedding = Embedding(wanted)
@@ -62,7 +63,7 @@ async def reembed_files(data: Path, wanted: EmbeddingSettings, before: Embedding
 
 
 def abandon_files(data: Path) -> list[int]:
-    """Drop unfinished vectors, and return the shards that had some."""
+    """Drop the vectors of an unfinished re-embedding. Return the shards that had such vectors."""
     files = _all_free(data)
     dropped = []
     for partition in sorted(files.free):
@@ -80,7 +81,10 @@ def _all_free(data: Path) -> ShardFiles:
 
 
 def _to_change(files: ShardFiles, target: VectorModel) -> list[int]:
-    """The shards with vectors of another model. Raises `ShardError` if one is half changed to a third model."""
+    """Return the shards whose vectors are from another model than `target`.
+
+    Raises `ShardError` if a shard has an unfinished re-embedding with a third model.
+    """
     held = {p: (found.model, found.dimension) for p, found in sorted(files.free.items()) if found.model}
     for partition in held:
         with _opened(files, partition) as catalog:

@@ -36,7 +36,7 @@ def remember(
     url: str,
     as_json: bool,
 ) -> None:
-    """Remember TEXT, permanently or with --for for a while, and show the memory's id."""
+    """Remember TEXT permanently, or for a number of seconds with --for, and show the memory's id."""
     if not text.strip():
         raise click.UsageError("TEXT has no words.")
     if ttl_seconds is not None and session is None:

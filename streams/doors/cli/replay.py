@@ -37,7 +37,7 @@ _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)
 
 
 class When(click.ParamType):
-    """A time as epoch milliseconds, or a word for an end of the log."""
+    """The type of an option that is a time, converted to epoch ms, or the word `earliest` or `now`."""
 
     name = "TIME"
 
@@ -90,11 +90,11 @@ def replay(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Decide again on the conversations in the topic, or rebuild shards from the log.
+    """Decide again which exchanges become memories, or rebuild shards from the log.
 
-    Without --into, promotions that are not in the log yet are sent to it, and the workers keep them. With --into,
-    shards are built from the log and the promotions; no worker is disturbed. Stop the workers before --check and
-    --swap. Ctrl-C stops it, nothing is lost, and the same command resumes.
+    Without --into, promotions that are not in the log are sent to it, and the workers store them. With --into, new
+    shards are built from the log and these promotions, and the workers are not disturbed. Stop the workers before
+    --check and --swap. Ctrl-C stops the replay without loss, and the same command continues it.
     """
     settings = Settings.load(**({"data_dir": data} if data else {}))
     if bootstrap_servers:
@@ -107,7 +107,7 @@ def replay(
     write_as_let_in(settings.data_dir)
     if check or swapping:
         _before_it_takes_long(settings.data_dir, check)
-    logging.getLogger("streams.memory.agent").setLevel(logging.ERROR)  # a new shard is always behind
+    logging.getLogger("streams.memory.agent").setLevel(logging.ERROR)  # no warning that a new shard is behind the log
     with _folder(settings, asked, into, check) as folder:
         started = time.monotonic()
         try:
@@ -132,7 +132,7 @@ def replay(
 
 
 def _refuse(asked: ReplayOptions, into: Path | None, check: bool, swapping: bool) -> None:
-    """Raises `UsageError` for options that exclude each other."""
+    """Raise `UsageError` for options that exclude each other."""
     if asked.begin == NOW or asked.end == EARLIEST:
         raise click.UsageError(f"--from takes a time or {EARLIEST}, --to a time or {NOW}.")
     if isinstance(asked.begin, int) and isinstance(asked.end, int) and asked.begin >= asked.end:
@@ -152,7 +152,7 @@ def _before_it_takes_long(data: Path, check: bool) -> None:
 
 @contextlib.contextmanager
 def _folder(settings: Settings, asked: ReplayOptions, into: Path | None, check: bool) -> Iterator[Path]:
-    """The replay's working folder. Unless `into` names it, it is deleted when the replay is complete."""
+    """Yield the working folder of the replay. Unless `into` names it, it is deleted when the replay is complete."""
     if into is not None:
         yield into
         return
@@ -173,7 +173,7 @@ def _temporary(data: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 async def _replayed(wanted: _Wanted) -> tuple[dict[str, Any], list[TableDifference] | None]:
-    """The counts, and with `check` the differences."""
+    """Run the replay. Return its counts, and with `check` the differences from the live shards."""
     settings, asked, folder = wanted.settings, wanted.asked, wanted.folder
     lead_ms = settings.memory.session_idle_seconds * 1000
     plan = await planned(asked, folder, settings.kafka, lead_ms)

@@ -1,4 +1,4 @@
-"""Compare rebuilt shards with the live ones, or replace these."""
+"""Compare rebuilt shards with the live shards, or replace the live shards by them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tables.offline.diff import TableDifference, differences
 
 
 def free(data: Path) -> None:
-    """Raises `SiltstoneError` if another process holds one of the shards, or if there are none."""
+    """Raise `SiltstoneError` if another process has one of the shards open, or if there are no shards."""
     files = shard_files(data)
     if files.held:
         raise SiltstoneError(f"{files.holders}: stop it first, and start it again afterwards")
 
 
 def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress) -> list[TableDifference]:
-    """The differences between the live shards in `data` and those in `folder`; with `users`, only their rows."""
+    """Compare the live shards in `data` with the shards in `folder`. With `users`, compare only their rows."""
     free(data)
     live, made = catalogs(data), catalogs(folder)
     both = sorted(made if users else live.keys() | made.keys())
@@ -38,7 +38,10 @@ def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress
 
 
 def swap(data: Path, folder: Path, stamp: str) -> Path | None:
-    """Replace the shards in `data` by those in `folder`. Returns the folder of the old ones, if there were any."""
+    """Replace the shards in `data` by those in `folder`.
+
+    Return the folder to which the old shards were moved; None if there were none.
+    """
     live, made = data / "shards", folder / "shards"
     if data.resolve() == folder.resolve():
         raise SiltstoneError(f"{folder} is the data directory itself: rebuild into another folder")

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def started(settings: Settings, *, patient: bool = False) -> AsyncIterator[Siltstone]:
-    """A started worker, stopped at the end of the block. If `patient`, it waits for its broker."""
+    """Start a worker, and stop it at the end of the block. If `patient`, the worker waits for its broker."""
     worker = Siltstone(settings)
     try:
         await worker.start(patient=patient)
@@ -29,7 +29,7 @@ async def started(settings: Settings, *, patient: bool = False) -> AsyncIterator
 
 
 async def until_ready(worker: Siltstone) -> None:
-    """Wait until the worker is ready; raises the error that stopped it."""
+    """Wait until the worker is ready. If it stops before, raise the error that stopped it."""
     stopped = asyncio.ensure_future(worker.stopped())
     try:
         while worker.health.not_ready():
@@ -41,7 +41,7 @@ async def until_ready(worker: Siltstone) -> None:
 
 
 async def until_interrupted(worker: Siltstone) -> None:
-    """Wait for SIGINT or SIGTERM; raises the error if the worker stops first."""
+    """Wait for SIGINT or SIGTERM. If the worker stops before, raise the error that stopped it."""
     stopped, interrupted = asyncio.ensure_future(worker.stopped()), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -55,7 +55,7 @@ async def until_interrupted(worker: Siltstone) -> None:
 
 
 def dashboard(worker: Siltstone) -> str:
-    """The URL of the worker's dashboard for a browser on this machine."""
+    """Return the URL of the worker's dashboard for a browser on this machine."""
     return f"{worker.api.url}/ui"
 
 
@@ -66,10 +66,10 @@ async def serve(
     announce: Callable[[Siltstone], None],
     beside: Callable[[], Coroutine[None, None, None]] | None = None,
 ) -> None:
-    """Run a worker until SIGINT or SIGTERM, and announce it when it is ready; raises the error that stopped it.
+    """Run a worker until SIGINT or SIGTERM. Call `announce` when it is ready. Raise the error that stopped it.
 
-    A signal during the start ends the worker just as cleanly; further signals change nothing. An error of `beside`
-    stops it as well, and is raised when the worker has ended.
+    A signal during the start ends the worker cleanly too. Further signals have no effect. `beside` runs beside the
+    worker. If `beside` fails, the worker is stopped, and then the error is raised.
     """
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -100,9 +100,9 @@ async def _work(settings: Settings, patient: bool, announce: Callable[[Siltstone
                 await worker.stopped()
                 return
         except TopicsRemade as exc:
-            log.info("%s; this happens now", exc)  # the new worker warns of it, as at any start
+            log.info("%s; this happens now", exc)  # not a warning, because the new worker will log one
         except BrokerEmptied as exc:
             log.warning("%s; this happens now", exc)
         except NotAllowed as exc:
             if not (patient and exc.waits):
-                raise  # the others would fail again at the next start
+                raise  # a new worker would fail with the same error

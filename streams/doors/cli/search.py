@@ -61,8 +61,8 @@ def search(
 ) -> None:
     """Find a user's memories that answer QUERY, and exchanges that are not memories (short_term).
 
-    The table shows the best result and other likely answers, and how many it leaves out. `forget`, `pin` and `unpin`
-    accept the ids that it shows.
+    The table shows the best result and other likely answers. A line below it says how many results are left out.
+    `forget`, `pin` and `unpin` accept the ids in the table.
     """
     body = {
         "user_id": user,
@@ -99,12 +99,15 @@ def search(
 
 
 def worth_showing(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The hits that are likely answers, and always the best one: among few memories, none stands out."""
+    """Return the hits that are likely answers, and always the best hit.
+
+    If there are few memories, even the best hit may have a low relevance.
+    """
     return [hit for place, hit in enumerate(results) if place == 0 or hit["relevance"] >= SHOWN_FROM]
 
 
 def elsewhere(better: dict[str, int], include_cold: bool, state: str | None) -> str:
-    """The number of better memories in other states, and the flag that finds them."""
+    """Return a line with the numbers of better memories in other states, and the flag that finds them."""
     counted = " and ".join(f"{count} {name}" for name, count in better.items())
     flag = "--include-cold" if better.keys() == {"cold"} and not state else "--include-all"
     instead = f" instead of --state {state}" if state else " instead of --include-cold" if include_cold else ""

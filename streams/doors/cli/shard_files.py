@@ -1,4 +1,4 @@
-"""The shards of a data directory, for commands that work on files that no worker has open."""
+"""The shards of a data directory, for commands that work on the files without a worker."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from tables.database.inspection import Inspection, catalogs, inspect_catalog
 
 
 class RowProgress(Protocol):
-    """Shows how many of the rows are done; `note` adds a remark."""
+    """Shows the number of finished rows, the number of all rows, and a remark (`note`)."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFiles:
-    """Catalogs by partition with their descriptions, and the processes that hold the others."""
+    """Shards by partition. `paths` has the catalog files of all shards.
+
+    `free` has the descriptions of the shards that no other process has open. `held` has, for each of the others, a
+    text that says which process has it open.
+    """
 
     paths: dict[int, Path]
     free: dict[int, Inspection]
@@ -33,12 +37,15 @@ class ShardFiles:
 
     @property
     def holders(self) -> str:
-        """`shards 0, 1: process 12 has it open`."""
+        """The held shards in words, such as `shards 0, 1: process 12 has it open`."""
         return f"{numbered(sorted(self.held))}: {'; '.join(sorted(set(self.held.values())))}"
 
 
 def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
-    """The shards of these partitions, or all. Raises `DataDirError` if there are none, `ShardError` for a bad one."""
+    """Return the shards of these partitions, or all shards if no partition is given.
+
+    Raises `DataDirError` if the directory has no shards, and `ShardError` if one is missing or cannot be read.
+    """
     write_as_let_in(data)
     paths = catalogs(data)
     if not paths:
@@ -56,7 +63,7 @@ def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
 
 
 class RowsBar:
-    """Bars on standard error, one after the other, with the number and rate of finished rows.
+    """Progress bars on standard error, one after the other, with the number and the rate of finished rows.
 
     with RowsBar() as bar:
         work(tell=bar.of("shard 3"))       # tell(done, total)
@@ -73,7 +80,7 @@ class RowsBar:
             TextColumn("{task.fields[note]}"),
             console=console,
             transient=True,
-            disable=not console.is_terminal,  # it would leave an empty line
+            disable=not console.is_terminal,  # otherwise an empty line would be left
         )
 
     def __enter__(self) -> Self:
@@ -84,7 +91,7 @@ class RowsBar:
         self._progress.stop()
 
     def of(self, name: str) -> RowProgress:
-        """A bar that replaces the previous one. Call it with the numbers of finished rows and of all rows."""
+        """Show a bar instead of the previous one. Call the result with the numbers of finished and of all rows."""
         for earlier in self._progress.task_ids:
             self._progress.update(earlier, visible=False)
         task, started = self._progress.add_task(name, total=None, rate="", note=""), time.monotonic()

@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.table import Table
 
 STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim", "short_term": "yellow"}
-#: Characters of a memory's id in tables; commands accept them in place of the whole id.
+#: The number of characters of a memory's id in tables. Commands accept these characters in place of the whole id.
 SHOWN_OF_IDS = 8
 
 
 def as_json(value: Any) -> None:
-    """One line of JSON on standard output."""
+    """Print a value as one line of JSON on standard output."""
     click.echo(orjson.dumps(value).decode())
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]], **options: Any) -> Table:
-    """A table; columns whose name begins with ">" are aligned to the right."""
+    """Return a table. Columns whose name begins with ">" are aligned to the right."""
     made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", **options)
     for name in columns:
-        # Fold: a line of Chinese is one word, and a word that is too long would be cut.
+        # Without "fold", a word that is too long would be cut, and a line of Chinese counts as one word.
         justify: Literal["left", "right"] = "right" if name.startswith(">") else "left"
         made.add_column(name.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
@@ -37,30 +37,33 @@ def console() -> Console:
 
 
 def state(name: str) -> str:
-    """A state in its colour, or the fate of a memory that has no state any more."""
+    """Return a state in its colour. Names that are not states, such as `archived`, have a colour too."""
     return f"[{STATE_STYLE.get(name, 'magenta')}]{name}[/]"
 
 
 def fences(scores: dict[str, Any]) -> dict[str, float]:
-    """The scores where outliers begin, such as {"below 12.5": 12.5}; fences outside the scale are left out."""
+    """Return the scores at which outliers begin, such as {"below 12.5": 12.5}.
+
+    Scores that are not between 0 and 100 are left out.
+    """
     sides = (("below", scores["fences"]["low"]), ("above", scores["fences"]["high"]))
     return {f"{side} {at:g}": at for side, at in sides if 0 < at < 100}
 
 
 def plain(text: str, limit: int = 160) -> str:
-    """A text on one line, without rich's markup, cut to `limit`."""
+    """Return a text on one line, cut to `limit` characters, and escaped so that rich finds no markup in it."""
     return shortened(text, limit).replace("[", r"\[")
 
 
 def shortened(text: str, limit: int = 160) -> str:
-    """A text on one line, cut to `limit`, without control characters for the terminal."""
+    """Return a text on one line, cut to `limit` characters. Control characters for the terminal become spaces."""
     one_line = " / ".join(line.strip() for line in text.splitlines() if line.strip())
     cut = one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
     return "".join(char if char.isprintable() else " " for char in cut)
 
 
 def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
-    """A table of search results, as the API returns them."""
+    """Return a table of search results, which are in the form of the API."""
     return table(
         title,
         (">relevance", ">score", "state", "when, id", "memory"),
@@ -78,7 +81,7 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
 
 
 def reasons(results: Iterable[dict[str, Any]]) -> Table:
-    """A table of why each result was found, if `explain` was requested."""
+    """Return a table of the reasons for each result. The results must have been requested with `explain`."""
     parts = ("cosine", "cosine_rank", "bm25", "bm25_rank")
     rows = [(hit["id"], *(hit["explain"][part] for part in parts)) for hit in results]
     return table("Why", ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)

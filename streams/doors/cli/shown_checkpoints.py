@@ -1,4 +1,4 @@
-"""Checkpoints of a store as shown to people and programs."""
+"""Checkpoints of a store, in the form that tables and JSON show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tables.checkpoints.manifest import Manifest
 
 
 def generations_of(checkpoints: Checkpoints, partition: int, at: int) -> list[dict[str, Any]]:
-    """The checkpoints of one partition, newest first, each with its new bytes, including damaged ones."""
+    """Return the checkpoints of one partition, including damaged ones, newest first. `at` is now, in epoch ms.
+
+    `uploaded` is the number of bytes that the previous checkpoint did not have; None if that is unknown.
+    """
     found, earlier = list[dict[str, Any]](), None
     for number in reversed(checkpoints.numbers(partition)):
         try:
@@ -24,7 +27,7 @@ def generations_of(checkpoints: Checkpoints, partition: int, at: int) -> list[di
         except (DamagedCheckpoint, CheckpointMismatch) as exc:
             found.append({"partition": partition, "generation": number, "problem": str(exc)})
             continue
-        if manifest is None:  # it has expired meanwhile
+        if manifest is None:  # it was removed meanwhile
             continue
         known = None if earlier is None else {pack.name for pack in earlier.packs}
         new = sum(pack.length for pack in manifest.packs if pack.name not in (known or ()))

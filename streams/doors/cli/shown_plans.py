@@ -12,12 +12,12 @@ from streams.doors.cli import show
 from streams.doors.importing.formats import NAMES
 from streams.doors.importing.planning import Plan
 
-#: The most rows of sessions and of problems; `--json` has all.
+#: The maximum number of sessions, and of problems, that are shown. `--json` shows all.
 _MOST_ROWS = 50
 
 
 def show_plan(called: str, plan: Plan, as_json: bool) -> None:
-    """Show the plan. Ends with exit code 1 if anything is bad, as without `--dry-run`."""
+    """Show the plan. The exit code is 1 if an entry is bad, as in an import without `--dry-run`."""
     if as_json:
         show.as_json(plan.told())
     else:

@@ -16,7 +16,7 @@ from streams.doors.cli.options import data_option
 from streams.doors.cli.process import write_as_let_in
 from tables.analysts.copy import described, snapshot_of_files
 
-#: A worker answers only when the copy is in place.
+#: Seconds to wait for the answer. A worker answers only when the copy is complete.
 WAIT_SECONDS = 3600.0
 
 
@@ -27,9 +27,10 @@ WAIT_SECONDS = 3600.0
 def snapshot(data: Path | None, url: str, as_json: bool) -> None:
     """Make the analysts' copy now: data/analytics/siltstone.duckdb.
 
-    The running worker makes it; if none answers, the command makes it from the shards' files. With --data, the
-    command tries the files first; if a worker has them open, that worker makes it. A worker reports only the path
-    within its data directory: the full path is shown if that is the directory of the settings or of --data.
+    The running worker makes the copy. If no worker answers, the command makes it from the shards' files. With --data,
+    the command tries the files first; if a worker has them open, the worker makes the copy. A worker reports only
+    the path within its data directory. The command shows the full path if that directory is the one in the settings
+    or in --data.
     """
     made = _of_worker(url) if data is None else _of_files(data, url)
     if as_json:
@@ -67,7 +68,7 @@ def _of_files(data: Path, url: str) -> dict[str, Any]:
 
 
 def _placed(made: dict[str, Any], data: Path) -> dict[str, Any] | None:
-    """The result with its full path, if the worker's new copy is in this directory."""
+    """Return the result with its full path. Return None if the worker's new copy is not in this directory."""
     path = data.resolve() / made["path"]
     if not path.is_file() or path.stat().st_size != made["bytes"]:
         return None

@@ -18,9 +18,9 @@ from streams.doors.cli.options import DAY
 @url_option
 @json_option
 def summaries(day: str | None, user: str, first: str | None, last: str | None, url: str, as_json: bool) -> None:
-    """Show a user's summary of DATE, or without DATE the days that have one.
+    """Show a user's summary of DATE. Without DATE, show the days that have a summary.
 
-    Days are in agents.summary.timezone.
+    Days begin at midnight in the time zone of agents.summary.timezone.
     """
     if day and (first or last):
         raise click.UsageError("Pass DATE, or --from and --to.")

@@ -36,8 +36,8 @@ LOOK_AGAIN_SECONDS = 0.2
 def summarize(user: str, day: str | None, seconds: float, url: str, as_json: bool) -> None:
     """Sum up a user's day now, and show the summary.
 
-    It covers the messages of that day that are still in the windows, and is added to the day's file: see
-    `siltstone summaries`.
+    The summary covers the messages of that day that are still in the windows. It is added to the day's file, which
+    `siltstone summaries` shows.
     """
     asked = ask(url, "POST", PATH, json={"user_id": user, "date": day})
     with Console(stderr=True).status(f"Summing up {asked['messages']} messages of {asked['date']} …"):
@@ -50,7 +50,7 @@ def summarize(user: str, day: str | None, seconds: float, url: str, as_json: boo
 
 
 def _when_written(url: str, asked: dict[str, Any], seconds: float) -> str:
-    """The summary that the run wrote. Raises `ApiError` if it failed, or is not written in time."""
+    """Wait for the summary of the run, and return it. Raises `ApiError` if it fails or takes more than `seconds`."""
     run_id, user, day = asked["run_id"], asked["user_id"], asked["date"]
     deadline = time.monotonic() + seconds
     while True:

@@ -23,7 +23,7 @@ class _Span(click.ParamType):
     name = "90d"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return milliseconds."""
+        """Return the time span in milliseconds."""
         found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", value)
         if found is None:
             self.fail(f"{value!r} is not a time span: write 30m, 12h or 90d", param, ctx)
@@ -42,9 +42,9 @@ class _List(click.ParamType):
 
 @click.group()
 def token() -> None:
-    """Add, list and revoke tokens of the API. access.tokens makes them required.
+    """Add, list and revoke tokens of the API. Clients need a token if access.tokens is set.
 
-    A token lets its holder read, write or administer the memories of some users, or of all.
+    A token lets its holder read, write or administer the memories of some users, or of all users.
     """
 
 
@@ -63,7 +63,7 @@ def add(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Create a token, and show its secret this one time."""
+    """Create a token, and show its secret, which is never shown again."""
     if unknown := sorted(set(scopes) - set(Scope)):
         raise click.UsageError(f"--scopes: there is no scope {', '.join(unknown)}: use read, write, admin")
     made, now = issue(), now_ms()
@@ -111,7 +111,7 @@ def listed(bootstrap_servers: str | None, as_json: bool) -> None:
 @click.argument("token_id")
 @bootstrap_option
 def revoke(token_id: str, bootstrap_servers: str | None) -> None:
-    """Revoke a token, within a second on every worker."""
+    """Revoke a token. Within a second, all workers refuse it."""
     kafka = _kafka(bootstrap_servers)
     found = next((one for one in _all(kafka) if one.id == token_id), None)
     if found is None:

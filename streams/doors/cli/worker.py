@@ -21,7 +21,7 @@ from streams.doors.cli.running import serve
 def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, log_level: str) -> None:
     """Run a worker against the Kafka brokers of the settings, until Ctrl-C.
 
-    It waits for a broker that is down.
+    If the broker is down, the worker waits for it.
     """
     configure_logging(log_level, serving=True)
     settings = with_options(Settings.load(), data, bootstrap_servers, port)

@@ -17,7 +17,7 @@ def _absent(value: Any) -> bool:
 
 
 class Written(BaseModel):
-    """A write is in the log and takes effect within moments; `wait=applied` waits for that."""
+    """A write is in the log, and takes effect within moments. A request with `wait=applied` waits for the effect."""
 
     token: str | None = Field(
         description="consistency token: pass it as `at_least` to read this write; null if nothing was written"
@@ -31,7 +31,7 @@ class Written(BaseModel):
 
 
 class Accepted(Written):
-    """A write is in the log, at this place."""
+    """A write is in the log. `topic`, `partition` and `offset` are its place."""
 
     event_id: str
     topic: str
@@ -65,7 +65,7 @@ class Accepted(Written):
 
 
 class NotTaken(BaseModel):
-    """A message of a list that was not written, while others were."""
+    """A message of a list that was not written to the log, although other messages of the list were."""
 
     index: int = Field(description="position of the message in the list, from 0")
     kind: Literal["invalid_fields", "nothing_said"]

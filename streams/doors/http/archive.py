@@ -1,6 +1,6 @@
 """Routes of the archive: list and search archived memories; archive, restore and remove memories.
 
-Writes are events in the log, dated by the lifecycle's clock.
+Writes are events in the log. Their timestamps come from the lifecycle's clock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streams.doors.http.listing import After, Filters, PageQuery, PageSize, cond
 from streams.doors.http.shown import ShownMemory, command
 from streams.service import MemoryService
 
-#: Events that are written concurrently.
+#: The maximum number of events that are written concurrently.
 AT_ONCE = 500
 
 
@@ -44,7 +44,7 @@ class ArchiveResponse(BaseModel):
 
 
 class ArchiveRequest(BaseModel):
-    """One memory of the user, or several."""
+    """The memories to archive: `memory_id` for one memory, `memory_ids` for several."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -70,7 +70,7 @@ class OfUser(BaseModel):
 
 
 class ArchiveQuestion(OfUser):
-    """A search of one user's archive. camelCase spellings are accepted as well."""
+    """A search of one user's archive. Names of fields may also be written in camelCase."""
 
     model_config = ConfigDict(populate_by_name=True, extra="forbid")
 
@@ -85,14 +85,14 @@ class FoundArchived(BaseModel):
 
 
 class Archiving(Written):
-    """Writes are in the log; they take effect within moments."""
+    """The events that archive the memories are in the log. They take effect within moments."""
 
     archiving: int
     event_ids: list[uuid.UUID]
 
 
 def archive_routes(service: MemoryService) -> APIRouter:
-    """`/v1/archive`, except its cleanup."""
+    """The routes of `/v1/archive`, except those of cleanup."""
     api = APIRouter(tags=["archive"])
     write, consistency = partial(Accepted.written, service), Consistency(service)
     lifecycle = service.settings.lifecycle
@@ -135,9 +135,9 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive", status_code=202)
     async def add(chosen: ArchiveRequest, wait: Wait) -> Archiving:
-        """Archive memories of the user, pinned ones too: only the archive's own search finds them then.
+        """Archive memories of the user, even pinned ones. Then only the search of the archive finds them.
 
-        If one of them does not exist, none is archived.
+        If one of the memories does not exist, none is archived.
         """
         found = {(await service.one(chosen.user_id, memory_id)).id for memory_id in chosen.ids}
         at = await now()
@@ -149,7 +149,10 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive/deprecated", status_code=202)
     async def add_deprecated(whose: OfUser, wait: Wait) -> Archiving:
-        """Archive all of the user's deprecated memories, except pinned ones and those accessed meanwhile."""
+        """Archive all deprecated memories of the user, except pinned ones.
+
+        A memory that is accessed before its event takes effect is not archived.
+        """
         at = await now()
         return await write_all(
             whose.user_id,
@@ -163,7 +166,7 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive/search")
     async def search(question: ArchiveQuestion, at_least: AtLeast) -> FoundArchived:
-        """The user's archived memories that answer the query, most relevant first; this is not counted as access."""
+        """The user's archived memories that answer the query, most relevant first. No access is counted."""
         await consistency.reached(question.user_id, at_least)
         top_k = question.top_k or service.settings.long_term.top_k
         return FoundArchived(
@@ -172,7 +175,7 @@ def archive_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive/{memory_id}/restore", status_code=202)
     async def restore(memory_id: uuid.UUID, whose: OfUser, wait: Wait) -> Accepted:
-        """Restore a memory from the archive, as if it were accessed now."""
+        """Restore a memory from the archive. The restoration counts as an access."""
         found = await service.archived(whose.user_id, memory_id)
         return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found), wait)
 

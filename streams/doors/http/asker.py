@@ -1,4 +1,4 @@
-"""The principal of a request: the guard attaches it to the request, for the routes that record it."""
+"""The principal of a request. The guard attaches it to the request, and routes read it from there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def asker(connection: HTTPConnection) -> Principal | None:
 
 
 def sources_by(principal: Principal | None) -> list[str]:
-    """The sources recorded with the principal's writes; empty without a principal, so that the usual ones apply."""
+    """The sources to record with the principal's writes.
+
+    Empty if there is no principal: then the default sources of the written data apply.
+    """
     return [] if principal is None else principal.sources
 
 

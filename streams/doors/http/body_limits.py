@@ -1,7 +1,8 @@
 """Limits of a request body: its content type, its size, and the time it may take to arrive.
 
-Only JSON may change something, even without a body: a page of another site can send forms and texts to any server,
-but JSON only if the server permits it first. Size and time are limited while the app reads the body.
+A request that changes something must declare JSON as its content type, even without a body. This protects against
+pages of other sites: a browser lets them send forms and plain text to any server, but JSON only if the server permits
+it first. The size and the time are checked while the app reads the body.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ from streams.doors.http.policies import policies_of
 from streams.doors.http.refusals import refused
 
 MAX_BODY_BYTES: Final = 8 << 20
-#: From the time when the app begins to read the body.
+#: The maximum seconds until the whole body has arrived, from the moment when the app begins to read it.
 BODY_SECONDS: Final = 30.0
-#: Paths that accept forms: the dashboard's pages contain some.
+#: Prefixes of the paths that accept forms as well as JSON: the dashboard's pages contain forms.
 FORMS: Final = ("/ui/",)
 _FORM: Final = b"application/x-www-form-urlencoded"
 _CLOSE: Final = (b"connection", b"close")
 
 
 class Bodies:
-    """ASGI middleware: 415 for a body that is not JSON, 413 for one too large, 408 for one that does not arrive.
+    """ASGI middleware. It refuses a body that is not JSON (415), too large (413), or does not arrive in time (408).
 
-    If the request was not read to its end, the connection is closed with the answer: the rest stays unread.
+    If the app did not read the whole body, the connection is closed after the response, so that the server does not
+    have to read the rest.
     """
 
     def __init__(self, app: ASGIApp, most: int = MAX_BODY_BYTES, seconds: float = BODY_SECONDS) -> None:
@@ -52,7 +54,7 @@ class Bodies:
 
 
 def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
-    """The request with `content` in place of its own body, which has been read."""
+    """Return the request with `content` as its body. Its own body must already have been read."""
     headers = [
         (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
     ]
@@ -78,21 +80,21 @@ class _Body:
         self.is_read = self._length in (None, b"0") and b"transfer-encoding" not in headers
 
     def refuse(self) -> None:
-        """Check what the headers tell, before the body is read. Raises `HTTPException`."""
+        """Check the length and the content type in the headers, before the body is read. Raises `HTTPException`."""
         if self._length is not None and len(self._length) < 20 and int(self._length) > self._most:
             raise self._too_large()
         has_body = not self.is_read
         if self._method not in ("POST", "PATCH") and not (self._method == "PUT" and has_body):
             return
         if not any(policies_of(self._method, self._path)):
-            return  # it gets 404 or 405, regardless of its content type
+            return  # there is no such route: the request gets 404 or 405 later
         kind = self._type.partition(b";")[0].strip().lower()
         if kind == b"application/json" or (kind == _FORM and self._path.startswith(FORMS)):
             return
         raise HTTPException(415, "Content-Type: send application/json, even without a body")
 
     async def receive(self) -> Message:
-        """ASGI's `receive`, within the limits. Raises `HTTPException`."""
+        """The ASGI function `receive`, with the limits of size and time. Raises `HTTPException`."""
         if self.is_read:
             return await self._receive()
         now = asyncio.get_running_loop().time()

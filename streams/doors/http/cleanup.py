@@ -66,7 +66,7 @@ class CleanupOrder(BaseModel):
 
 
 def cleanup_routes(service: MemoryService) -> APIRouter:
-    """`/v1/archive/cleanup`, for one user or all of this worker's shards."""
+    """The routes of `/v1/archive/cleanup`, for one user or for all shards of this worker."""
     api = APIRouter(tags=["archive"])
     settings = service.settings.lifecycle.cleanup
 
@@ -89,7 +89,10 @@ def cleanup_routes(service: MemoryService) -> APIRouter:
         user_id: Id | None = None,
         limit: Annotated[int, Query(ge=0, le=1000, description="maximum number of candidates to list")] = 50,
     ) -> CleanupResponse:
-        """Preview what a cleanup would do now and why, whether it is enabled or not; this changes nothing."""
+        """Preview a cleanup: the memories that it would archive or remove now, and the reasons. This changes nothing.
+
+        The preview is also available if the periodic cleanup is disabled.
+        """
         if user_id is not None:
             service.users.partition_here(user_id)
         async with asyncio.timeout(WAIT_SECONDS):
@@ -98,7 +101,7 @@ def cleanup_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/archive/cleanup", status_code=202, responses=because(409, "Cleanup is paused"))
     async def clean(order: CleanupOrder) -> CleanupResponse:
-        """Clean up now, whether it is enabled or not; 409 while it is paused."""
+        """Clean up now, even if the periodic cleanup is disabled. Respond 409 if cleanup is paused."""
         if settings.paused:
             raise HTTPException(409, "cleanup is paused: set lifecycle.cleanup.paused to false")
         if order.user_id is not None:

@@ -1,7 +1,7 @@
 """Read your own writes: `wait=applied` on writes, `at_least` on reads.
 
-A write returns a consistency token. A read with that token is answered once the write can be read. Any worker takes
-the read; the user's owner waits.
+A write returns a consistency token. A read with that token is answered as soon as the write can be read. The read can
+be sent to any worker: it is forwarded to the owner of the user's partition, and the owner waits.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from schemas.ids import Id
 from schemas.places import Place
 from streams.service import MemoryService
 
-#: Seconds: longer than a client would hold a connection for one response.
+#: The maximum value of `timeout`, in seconds. Clients rarely hold a connection longer for one response.
 LONGEST_WAIT: Final = 60.0
-#: The most tokens that one request may name.
+#: The maximum number of tokens in one request.
 MOST_TOKENS: Final = 64
 HEADER: Final = "Siltstone-At-Least"
 
@@ -43,7 +43,7 @@ def _wait(
     return timeout
 
 
-#: The seconds that a write waits until its effect can be read; None: it does not wait.
+#: The maximum seconds that a write waits until its effect can be read. None: it does not wait.
 Wait = Annotated[float | None, Depends(_wait)]
 
 
@@ -79,7 +79,7 @@ class Reached(BaseModel):
 
 
 class Consistency:
-    """Makes the reads of one worker wait for writes.
+    """Makes read requests wait until certain writes can be read. Routes get it as a dependency:
 
     @api.get("/v1/memories", dependencies=consistency.reads)
     """
@@ -93,7 +93,7 @@ class Consistency:
         self.reads = [Depends(of_user)]
 
     async def reached(self, user_id: str, asked: AtLeast) -> None:
-        """Wait for these writes, for a read that names its user in the body."""
+        """Wait until these writes can be read. Call this in routes whose body names the user; others use `reads`."""
         await self._service.writes.has_reached(asked.places, asked.seconds, user_id)
 
 
@@ -103,9 +103,10 @@ def consistency_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/applied")
     async def applied(asked: AtLeast) -> Reached:
-        """Wait until the writes of the tokens can be read: 200, or 503 with `Retry-After` if it takes longer.
+        """Respond 200 as soon as the writes of the tokens can be read.
 
-        All tokens must be of one partition, for instance of one user's records.
+        If this takes longer than `timeout`, respond 503 with `Retry-After`. All tokens must be of one partition: for
+        instance, tokens of one user's writes.
         """
         if not asked.places:
             raise ConsistencyTokenError("at_least: give a consistency token")

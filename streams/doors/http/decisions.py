@@ -1,4 +1,4 @@
-"""The decisions on a session's exchanges and the reasons, as the API shows them."""
+"""The decisions on a session's exchanges, with their reasons, in the form of the API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.service import MemoryService
 
 
 class ShownParts(BaseModel):
-    """The parts of a score, in thousandths, except the rating, `value`."""
+    """The parts of a score. They are in thousandths, except the rating in `value`."""
 
     reason: str = Field(
         description="forced, high_score, low_score, judged_important, judged_unimportant, unrated, unread, all, "
@@ -90,7 +90,10 @@ class DecisionsResponse(BaseModel):
 
 
 async def decisions_of(service: MemoryService, user_id: str, session_id: str, limit: int | None) -> DecisionsResponse:
-    """The decisions on the exchanges of a session that this worker owns, oldest first, including expired ones."""
+    """The decisions on a session's exchanges, oldest first, including expired exchanges.
+
+    Raises an `HTTPException` (404) if this worker has no such session.
+    """
     memory = service.settings.memory
     session = service.sessions.session(user_id, session_id)
     if session == Session(user_id, session_id):

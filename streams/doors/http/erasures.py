@@ -21,7 +21,7 @@ from tables.checkpoints.store import Patience
 from tables.memories.catalog.erasures import Erasure
 from tables.memories.shard import Shard
 
-#: Patience with the checkpoint store, while a client waits for a receipt.
+#: Timeouts and retries for the checkpoint store. They are short, because a client waits for the receipt.
 PATIENCE: Final = Patience(answer=4.0, retries=1, all=6.0)
 
 
@@ -32,7 +32,7 @@ class ForgetCommand(BaseModel):
 
 
 class CheckpointsLeft(BaseModel):
-    """Copies of the partition in object storage; erased bytes leave them within `checkpoints.erase_within`."""
+    """The partition's checkpoints in object storage. Erased data leaves them within `checkpoints.erase_within`."""
 
     store: str = Field(description="`checkpoints.url`, but only the name of a folder")
     until: str = Field(
@@ -45,7 +45,10 @@ class CheckpointsLeft(BaseModel):
 
 
 class Receipt(BaseModel):
-    """Counts by place. After a `forget_user` all of `left` is 0, except for later messages."""
+    """The numbers of erased and remaining data of a user.
+
+    After all data of the user was forgotten, all numbers in `left` are 0, unless new data has arrived since then.
+    """
 
     user_id: str
     worker: str
@@ -62,12 +65,12 @@ class Receipt(BaseModel):
 
 
 def erasure_routes(service: MemoryService) -> APIRouter:
-    """`/v1/erasures`, of this worker's users."""
+    """The route of `/v1/erasures`, for this worker's users."""
     api = APIRouter(tags=["memories"])
 
     @api.get("/v1/erasures", dependencies=Consistency(service).reads)
     async def receipt(user_id: Id) -> Receipt:
-        """The user's forget commands with times, and the data that this worker still holds, by table and file."""
+        """The user's forget commands with times, and counts of the data that this worker still holds."""
         found = await service.users.ask(user_id, Shard.erasure, user_id)
         partition = service.users.partition_here(user_id)
         windows = service.windows

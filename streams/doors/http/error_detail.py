@@ -8,7 +8,7 @@ SHOWN_CHARS = 200
 
 
 def detail_of(content: bytes) -> str:
-    """The API's own text; of any other response, the first `SHOWN_CHARS` characters.
+    """Return the text in `detail`. If the response has no such text, return its first `SHOWN_CHARS` bytes as text.
 
     >>> detail_of(b'{"detail": "top_k: too small"}')
     'top_k: too small'

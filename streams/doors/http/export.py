@@ -12,7 +12,7 @@ from streams.service import MemoryService
 
 
 def export_routes(service: MemoryService) -> APIRouter:
-    """`/v1/export`, of this worker's users."""
+    """The route of `/v1/export`, for this worker's users."""
     api = APIRouter(tags=["memories"])
 
     @api.get(
@@ -22,7 +22,7 @@ def export_routes(service: MemoryService) -> APIRouter:
         responses={200: {"content": {"application/x-ndjson": {}}, "description": "One JSON object per line"}},
     )
     async def export(user_id: Id) -> StreamingResponse:
-        """The user's memories and window messages, one JSON object per line: `siltstone import jsonl` reads it.
+        """The user's memories and window messages, as lines of JSON. `siltstone import jsonl` reads them.
 
         This does not count as an access. Vectors, histories, access counts and daily summaries are not included.
         """

@@ -1,6 +1,6 @@
-"""The API's answers to failures: always one text, which repeats nothing of the request.
+"""The API's answers to failures. An answer has one text, which repeats nothing of the request.
 
-503 and `Retry-After` are only for failures that may be over when the client asks again.
+An answer has the status 503 and `Retry-After` only if the same request may succeed later.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ from streams.doors.http.wording import complaints
 log = logging.getLogger(__name__)
 
 BUSY = "the worker is busy or its broker does not answer; ask again"
-#: Errors of a broker, or of the connection to it, that may pass, beside those that Kafka calls retriable.
+#: Temporary errors of a broker, or of the connection to it, that aiokafka does not mark as retriable.
 _PASSING = (KafkaConnectionError, KafkaTimeoutError, ProducerClosed, UnknownError)
 
 
 def answer_failures(api: FastAPI) -> None:
-    """Answer every exception, including those of middleware added before. Forwarding handles `ShardNotHere`."""
+    """Answer all exceptions, including those of middleware that was added before.
+
+    Only `ShardNotHere` and `MemoryElsewhere` have other handlers, in `Forwarding`.
+    """
     for kind in (SiltstoneError, TimeoutError, KafkaError):
         api.exception_handler(kind)(_answered)
     api.exception_handler(HTTPException)(_declined)
@@ -66,7 +69,10 @@ async def _answered(_: Request, exc: Exception) -> Response:
 
 
 async def _declined(request: Request, exc: Exception) -> Response:
-    """Starlette's `Allow` of a 405 lists the methods of one route; the address may have several routes."""
+    """Answer an `HTTPException`.
+
+    For 405, list the methods of all routes at the address in `Allow`. Starlette lists the methods of one route only.
+    """
     assert isinstance(exc, HTTPException)
     allowed = methods_of(request.scope["path"]) if exc.status_code == 405 else ""
     headers = {"Allow": allowed} if allowed else dict(exc.headers or {})
@@ -81,8 +87,10 @@ async def _invalid(_: Request, exc: Exception) -> Response:
 def answer_to(exc: Exception) -> JSONResponse:
     """The answer to an exception.
 
-    401 and 403: the token does not allow the request. 404: not found. 413: too large for the broker. 422: not a
-    consistency token of ours. 503: a temporary failure. 500: an operator must repair something first.
+    401: the token is missing or not valid. 403: the token lacks a scope. 404: there is no such memory, or the token
+    may not access its user. 413: the record is too large for the broker. 422: the consistency token is not valid
+    here. 503: a temporary failure, or the embedding model cannot be used. 500: an operator must repair something
+    first.
     """
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():
@@ -105,7 +113,8 @@ def answer_to(exc: Exception) -> JSONResponse:
             return later(BUSY)
         case KafkaError():
             return refused(500, f"the broker refuses the request: {type(exc).__name__}")
-        case DataDirError() | SummaryFilesError() | JournalError():  # their texts contain local paths
+        # The texts of these errors contain local paths, which only the log may show.
+        case DataDirError() | SummaryFilesError() | JournalError():
             log.error("a request could not be answered: %s", exc)
             return refused(500, f"{type(exc).__name__}: the worker's log says more")
         case SiltstoneError():

@@ -1,4 +1,7 @@
-"""Forget everything that one source contributed to, with one event for each memory, so that replays forget it too."""
+"""Forget all memories, exchanges and notes to which one source contributed.
+
+Each of them gets a forget event of its own. So a replay of the log forgets the same data.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from streams.service import MemoryService
 
 
 class ForgottenSource(Written):
-    """The request, and how much it forgets. A memory of several sources is forgotten with any of them."""
+    """The numbers of memories, exchanges and short-term memories that a request forgets.
+
+    A memory of several sources is forgotten if the given source is one of them.
+    """
 
     user_id: str
     source: str
@@ -26,7 +32,7 @@ class ForgottenSource(Written):
 
 
 async def forget_source(service: MemoryService, user_id: str, source: str, wait: float | None) -> ForgottenSource:
-    """Write the forget events. Raises `MemoryNotFound` if the user has nothing of the source."""
+    """Write the forget events. Raises `MemoryNotFound` if the user has no data from this source."""
     found = await service.of_source(user_id, source)
     ids: list[uuid.UUID] = [*dict.fromkeys((*found.memories, *found.exchanges, *found.notes))]
     if not ids:

@@ -1,8 +1,9 @@
-"""Forwarding: the worker that owns the user's partition answers a request.
+"""Forwarding: a request is sent on to the worker that owns the user's partition.
 
-The owner of a partition is known from the consumer group itself: each member's address comes with the assignment.
-While a partition moves, no worker can answer: 503, with `Retry-After`. A forwarded request is not forwarded again.
-It carries the caller's own token, and the owner checks that like any other: being forwarded grants no right.
+The consumer group tells which worker owns a partition: the assignment contains the address of each member. While a
+partition moves, no worker can answer, so the response is 503 with `Retry-After`. A forwarded request is not forwarded
+again. It carries the caller's own token, and the owner checks this token as in any other request: forwarding grants
+no rights.
 """
 
 from __future__ import annotations
@@ -26,31 +27,36 @@ from streams.memory.read_your_writes import MOST_WAITING
 log = logging.getLogger(__name__)
 
 FORWARDED: Final = "x-siltstone-forwarded"
-#: Seconds: a retry gets a newer estimate, and the partition may be back earlier than estimated.
+#: The maximum value of `Retry-After`, in seconds. The recovery may be faster than estimated, and a retry gets a
+#: newer estimate.
 LONGEST_RETRY: Final = 60
-#: Longer than the owner itself waits for its shards.
+#: Seconds to wait for the owner's response. This is longer than the owner itself waits for its shards.
 WAIT_SECONDS: Final = 15.0
-#: Seconds that a request for all workers' numbers waits for one worker.
+#: Seconds to wait for the response of one worker, if data of all workers is collected.
 ASKED_SECONDS: Final = 2.0
-#: Connections to one worker: more than the requests that may wait there, see `read_your_writes.py`.
+#: The limits of connections to one worker. The maximum is greater than the number of requests that may wait there
+#: (see `read_your_writes.py`), so that other requests still get a connection.
 CONNECTIONS: Final = httpx.Limits(max_connections=2 * MOST_WAITING, max_keepalive_connections=20)
 #: Response headers that are passed on to the caller.
 _KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")
 _OF_THE_ASKER: Final = ("authorization", "cookie")
-#: Headers of one connection, not of the request that it carries.
+#: Headers that apply to one connection only. They are not sent on.
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 
 
-#: Headers about the page that sent the request. The worker that received it has checked them with its own address.
+#: Headers about the web page that sent the request. They are not sent on: the first worker has already compared
+#: them with its own address, and the owner has another address.
 _OF_THE_PAGE: Final = frozenset({"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"})
 
 
 class Forwarding:
-    """Sends requests to the owners of partitions. `owner` gives the base URL of a partition's worker, if known.
+    """Sends requests to the owners of partitions.
 
-    `reserved` takes a place among the waiting requests: a request that waits at another worker needs one here too.
+    `owner` returns the base URL of the worker that owns a partition, or None if it is unknown. `reserved` reserves
+    one of the limited places for waiting requests: a request that waits on another worker also needs a place on this
+    one.
     """
 
     def __init__(
@@ -65,9 +71,11 @@ class Forwarding:
         self._made: dict[str, httpx.AsyncClient] = {}
 
     def _http(self, url: str) -> httpx.AsyncClient:
-        """The client for one worker. Each has its own connections: requests that wait at one do not block the others.
+        """The HTTP client for one worker.
 
-        The machine's certificates are read at the first forwarded request; a lone worker never reads them.
+        Each worker has a client with its own connections, so that requests that wait for one worker do not block
+        requests to the others. The machine's certificates are read at the first forwarded request. A worker that is
+        alone in its group never reads them.
         """
         if url not in self._made:
             if self._certificates is None:
@@ -82,7 +90,7 @@ class Forwarding:
             await made.aclose()
 
     async def to_owner(self, request: Request, moved: Exception) -> Response:
-        """The owner's answer; 503 if no other owner is known, or it does not answer."""
+        """The answer of the partition's owner; 503 if no other worker is known to own it, or it does not answer."""
         assert isinstance(moved, ShardNotHere)
         url = self._owner(moved.partition)
         if url is None or url == self._own_url() or FORWARDED in request.headers:
@@ -94,9 +102,9 @@ class Forwarding:
             return later(f"shard {moved.partition}: {exc}")
 
     async def to_others(self, request: Request, missing: Exception) -> Response:
-        """The first answer of another worker other than 404: a memory that is not here may be there.
+        """Ask the other workers for a memory that this worker does not have. Return the first answer that is not 404.
 
-        503 if a worker does not answer, since the memory may be on that one.
+        If a worker does not answer, return 503, because that worker may have the memory.
         """
         try:
             for answer in await self.asked(request):
@@ -107,9 +115,10 @@ class Forwarding:
         return JSONResponse({"detail": str(missing)}, 404)
 
     async def asked(self, request: Request) -> list[httpx.Response]:
-        """Each other worker's answer to the same request; empty if another worker has forwarded it.
+        """Send the same request to all other workers, and return their answers.
 
-        Raises `NotReady` if one does not answer, or the owner of a partition is unknown.
+        If this request was itself forwarded by another worker, return an empty list. Raises `NotReady` if a worker
+        does not answer, or if the owners of only some partitions are known.
         """
         if FORWARDED in request.headers:
             return []
@@ -119,7 +128,7 @@ class Forwarding:
         return [await self._sent(request, url) for url in self.others()]
 
     async def _sent(self, request: Request, url: str) -> httpx.Response:
-        """The answer of the worker at `url`. Raises `NotReady` if there is none."""
+        """The answer of the worker at `url`. Raises `NotReady` if it does not answer, or does not know the token."""
         headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP | _OF_THE_PAGE}
         try:
             with self._reserved() if waits_of(request) else nullcontext():
@@ -143,9 +152,9 @@ class Forwarding:
         return sorted(url for url in found if url is not None and url != self._own_url())
 
     async def ask(self, url: str, request: Request, path: str) -> httpx.Response | None:
-        """Another worker's own answer at `path`, for our caller; None if the worker does not answer.
+        """Request `path` from the worker at `url`, on behalf of the caller. None if the worker does not answer.
 
-        The request carries the caller's own token, so it has the caller's rights.
+        The new request carries the caller's token or cookie, so it has the caller's rights.
         """
         asker = {name: request.headers[name] for name in _OF_THE_ASKER if name in request.headers}
         try:
@@ -156,7 +165,10 @@ class Forwarding:
 
 
 def _target(url: str, request: Request) -> bytes:
-    """The URL's path, then path and query as received. Decoding and encoding would change ids with `%`."""
+    """The target of the forwarded request: the path of `url`, then the received path and query, byte for byte.
+
+    If path and query were decoded and encoded again, ids that contain `%` would change.
+    """
     query: bytes = request.scope["query_string"]
     path: bytes = httpx.URL(url).raw_path.rstrip(b"/") + request.scope["raw_path"]
     return path + b"?" + query if query else path
@@ -168,10 +180,10 @@ def _passed_on(answer: httpx.Response) -> Response:
 
 
 def later(detail: str, seconds: float = 1.0) -> JSONResponse:
-    """503: no worker can answer now. The client may retry after `seconds`, at most a minute."""
+    """The answer 503: no worker can answer now. `Retry-After` has the `seconds`, but at most `LONGEST_RETRY`."""
     return refused(503, detail, {"Retry-After": retry_after(seconds)})
 
 
 def retry_after(seconds: float) -> str:
-    """The value of `Retry-After`."""
+    """The value of `Retry-After`: whole seconds, from 1 to `LONGEST_RETRY`."""
     return str(min(LONGEST_RETRY, max(1, ceil(seconds))))

@@ -1,8 +1,9 @@
-"""The check before all routes: who the caller is, which user the request is about, and whether that is allowed.
+"""The check before all routes: may the caller's token send this request about this user?
 
-It runs before the request is used or forwarded. With a token of one user, the request may leave the user out: the
-guard writes the user in, so that a forwarded request names the user as well. With a token for some users, every user
-that the request names must be one of those; nothing else in a request, such as its metadata, identifies a user.
+The check runs before the request is processed or forwarded. If the token is of one user, the request may omit the
+user. Then the guard adds the user to the request, so that a forwarded request also names the user. If the token is
+of several users, each user that the request names must be one of them. Other data of a request, such as its metadata,
+never identifies a user.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Guard:
             raise _Unreadable(404, "there is nothing at this address")
         for policy in policies:
             scope, receive = await _allowed(principal, policy, scope, receive)
-        asked_by.set(principal.name)  # each request has a task of its own
+        asked_by.set(principal.name)  # for this request only, because each request has its own task
         return with_asker(scope, principal), receive
 
     def _is_open(self, policy: Policy) -> bool:
@@ -78,7 +79,10 @@ class Guard:
 
 
 async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
-    """The request to pass on. Raises `AccessDenied` and `_Unreadable`."""
+    """Check the request against the policy. Return the request to pass on, which names the user.
+
+    Raises `AccessDenied` and `_Unreadable`.
+    """
     if policy.about in (About.PROBE, About.ANYBODY):
         return scope, receive
     if policy.about is About.SCOPED:
@@ -135,7 +139,10 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _parsed(content: bytes) -> Any:
-    """Parse the body. It is then rewritten, so that the route reads exactly the users that were checked."""
+    """Parse the body.
+
+    The parsed body replaces the received one, so that the route reads exactly the users that were checked.
+    """
     try:
         return read_json(content)
     except orjson.JSONDecodeError as exc:

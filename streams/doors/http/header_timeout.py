@@ -1,4 +1,4 @@
-"""The time limit for a request's head: uvicorn has none once the first byte has arrived."""
+"""A time limit for the head of a request. uvicorn has no limit after the first byte of the head has arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD_SECONDS: Final = 15.0
 class PatientForHeads(H11Protocol):
     """Closes a connection on which the head of a request does not arrive in time.
 
-    Between requests uvicorn's own time-out applies; for bodies, that of `Bodies`.
+    Between two requests, the timeout of uvicorn applies. For the body of a request, the limit of `Bodies` applies.
     """
 
     _closing: asyncio.TimerHandle | None = None
@@ -22,7 +22,8 @@ class PatientForHeads(H11Protocol):
     def __init__(self, *given: Any, head_seconds: float = HEAD_SECONDS, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head_seconds = head_seconds
-        #: uvicorn's option for this would remove the handlers of a logger of the whole process.
+        #: The access log is switched off here, because uvicorn's option would remove the handlers of the access
+        #: logger, which the whole process shares.
         self.access_log = False
 
     def connection_made(self, transport: Any) -> None:

@@ -1,15 +1,15 @@
-"""Check a request's `Host` and the site of the page that sent it, so that no other site's page can ask a worker.
+"""Check the `Host` of a request and the page that sent it, so that pages of other sites cannot use a worker.
 
 Any web page can make its reader's browser send requests to loopback. If the page's own host name resolves to loopback
-(DNS rebinding), it can read the answers as well. Hence `Host` must be a name of this worker, and the page that the
-browser names (`Origin`, `Sec-Fetch-Site`) must be one of ours. Programs other than browsers name no page.
+(DNS rebinding), the page can also read the answers. Therefore `Host` must be a name of this worker, and the page that
+the browser reports (`Origin`, `Sec-Fetch-Site`) must be a page of this worker. Other programs report no page.
 
-If tokens are required, a proxy may stand before the worker: any `Host` will do unless `http.allowed_hosts` names
-some. A request with a token in `Authorization` may then come from any page. All other requests, for instance with a
-cookie or to log in, must still come from a page of ours.
+If tokens are required, the worker may be behind a proxy. Then any `Host` is accepted, unless `http.allowed_hosts` is
+set. A request with a token in `Authorization` may come from any page. All other requests, for instance a login or a
+request with a cookie, must still come from a page of this worker.
 
-A new route needs nothing here: pages of ours may request it, other sites' pages may not. Pages that show no data, so
-that other sites may link to them, are listed in `ENTRANCES`.
+A new route needs no change here: pages of this worker may request it, and pages of other sites may not. `ENTRANCES`
+lists the pages to which other sites may link. They show no data.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from schemas.settings import HttpSettings
 from schemas.settings.oidc import LOOPBACK
 from streams.doors.http.refusals import refused
 
-#: Pages that a link from anywhere may lead to.
+#: Pages to which any site may link.
 ENTRANCES: Final = frozenset({"/docs", "/redoc", "/ui", "/ui/"})
 _OUR_SITES: Final = frozenset({b"same-origin", b"none"})
 
 
 def names_of(http: HttpSettings, tokens: bool) -> frozenset[str]:
-    """The host names of a worker, without ports. Empty: any name will do, because requests carry a token."""
+    """The accepted host names, without ports. Empty if all names are accepted, because requests carry a token."""
     if tokens and not http.allowed_hosts:
         return frozenset()
     return LOOPBACK | frozenset(map(str.lower, (*http.own_names, *http.allowed_hosts)))
 
 
 class Hosts:
-    """ASGI middleware. `tokens`: whether the worker requires them."""
+    """ASGI middleware. `tokens`: whether the worker requires tokens."""
 
     def __init__(self, app: ASGIApp, http: HttpSettings, tokens: bool) -> None:
         self._app, self._tokens = app, tokens
@@ -67,7 +67,11 @@ class Hosts:
         return len(hosts) == 1 and _name(hosts[0]) in self._names
 
     def _foreign(self, scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
-        """True for foreign pages, which cannot set `Sec-Fetch-Site`; older browsers send `Origin` with writes."""
+        """Whether a page of another site sent the request.
+
+        Browsers set `Sec-Fetch-Site`, and pages cannot change it. Older browsers send only `Origin`, and only with
+        writes.
+        """
         sites, origins = headers.get(b"sec-fetch-site", []), headers.get(b"origin", [])
         if any(self._is_allowed(origin) for origin in origins):
             return len(origins) > 1
@@ -91,7 +95,7 @@ def _enters(scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
 
 
 def _site(origin: bytes) -> str:
-    """Host and port of a page; empty if the origin is no page.
+    """The host and port in an `Origin` header; empty if it has none.
 
     >>> _site(b"https://Here:8000"), _site(b"null"), _site(b"http://[")
     ('here:8000', '', '')
@@ -107,7 +111,7 @@ def _text(value: bytes) -> str:
 
 
 def _name(host: bytes) -> str:
-    """The name in a host with or without a port; empty if it is no host.
+    """The host name without its port; empty if the text is not a valid host.
 
     >>> _name(b"[::1]:8000"), _name(b"LocalHost"), _name(b"a.example:b")
     ('::1', 'localhost', '')
@@ -116,7 +120,7 @@ def _name(host: bytes) -> str:
         split = urlsplit(f"//{_text(host)}")
         if split.path or split.query or split.fragment or split.username is not None:
             return ""
-        split.port  # noqa: B018 - raises where it is no number
+        split.port  # noqa: B018 - raises if the port is not a number
         return (split.hostname or "").rstrip(".")
     except ValueError:
         return ""

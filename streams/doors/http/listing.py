@@ -35,12 +35,13 @@ def _states(
     return wanted_states(state=state, include_all=include_all or all_states, include_cold=include_cold or cold)
 
 
-#: The states to list, as in a search: active by default. camelCase spellings are accepted as well.
+#: The states of the memories to list, given as in a search; only active by default. The names of the parameters
+#: may also be written in camelCase.
 States = Annotated[frozenset[State], Depends(_states)]
 
 
 def conditions_of(filters: list[str]) -> Sequence[Filter]:
-    """The parsed filters; 422 if one cannot be parsed."""
+    """Parse the filters. Raises an `HTTPException` (422) if one cannot be parsed."""
     try:
         return Filter.all_of(filters)
     except ValueError as exc:
@@ -49,7 +50,11 @@ def conditions_of(filters: list[str]) -> Sequence[Filter]:
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """A request for a page: user, filters, page size, the memory before it, and states as of `now` (epoch ms)."""
+    """A request for one page of a user's memories.
+
+    The page begins after the memory `after` and has at most `limit` memories that match all conditions. `states` are
+    the states of these memories at the time `now` (epoch ms).
+    """
 
     user_id: str
     conditions: Sequence[Filter]
@@ -61,7 +66,10 @@ class PageQuery:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A page, the number of all memories found, and the id after which the next page begins; None at the end."""
+    """One page of memories. `total` is the number of memories on all pages.
+
+    `next_after` is `PageQuery.after` for the next page; None if this is the last page.
+    """
 
     memories: Sequence[T]
     total: int
@@ -69,7 +77,10 @@ class Page(Generic[T]):
 
 
 def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettings) -> Page[Memory]:
-    """A page of memories, oldest first. Runs on the shard's thread: a user has thousands, and a page has few."""
+    """A page of memories, oldest first.
+
+    This runs on the shard's thread instead of the event loop, because a user may have thousands of memories.
+    """
     found = [
         memory
         for memory in matching(cancellable(shard.memories_of(wanted.user_id)), wanted.conditions)
@@ -80,7 +91,7 @@ def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettin
 
 
 def page_of_archive(shard: Shard, wanted: PageQuery) -> Page[Archived]:
-    """A page of the archive, oldest first, in every state. Runs on the shard's thread as well."""
+    """A page of archived memories in all states, oldest first. This runs on the shard's thread."""
     found = [
         one
         for one in cancellable(shard.archive_of(wanted.user_id))

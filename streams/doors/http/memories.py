@@ -37,7 +37,7 @@ class MemoriesResponse(MayBePartial):
 
 
 class OneMemory(ShownMemory, MayBePartial):
-    """A memory, and whether changes to it may not be recovered yet."""
+    """A memory. With `partial=allow`, also whether some of its changes may not be recovered yet."""
 
 
 class MemoryChange(BaseModel):
@@ -94,8 +94,8 @@ def memory_routes(service: MemoryService) -> APIRouter:
     ) -> MemoriesResponse:
         """The user's memories, oldest first: the active ones, unless `state`, `include_all` or `include_cold` is set.
 
-        Listing does not count as an access. With `partial=allow`, while the user's partition is being recovered, the
-        memories that are already there are listed.
+        A list does not count as an access. With `partial=allow`, the response does not wait for the recovery of the
+        user's partition: it lists the memories that are already recovered.
         """
         wanted = PageQuery(user_id, conditions_of(filters), limit, after, states, service.clock.now())
         page, behind = await service.users.ask_partly(
@@ -106,10 +106,11 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/memories/{memory_id}", dependencies=reads)
     async def memory(memory_id: uuid.UUID, user_id: Id, allowed: Partial, touch: bool = True) -> OneMemory:
-        """One memory, as it was before this request, which counts as an access unless `touch` is false.
+        """One memory, in its state before this request. The request counts as an access, unless `touch` is false.
 
-        A near-copy's id returns the memory that it was merged into. With `partial=allow`, while the user's partition
-        is being recovered, a memory that is already there is returned; for any other, the response is 503.
+        For the id of a near-copy, the response is the memory that it was merged into. With `partial=allow`, the
+        response does not wait for the recovery of the user's partition: it is the memory if that is already
+        recovered, or else 503.
         """
         found, behind = await service.one_partly(allowed, user_id, memory_id)
         if touch:
@@ -118,7 +119,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
     async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait, asker: Asker) -> Accepted:
-        """Edit text or metadata; a new text is embedded again. `history` keeps the old values."""
+        """Edit text or metadata of a memory. A new text is embedded. The memory's history keeps the old values."""
         found = await service.one(change.user_id, memory_id)
         if change.metadata is not None and outgrows(found.meta, change.metadata):
             raise HTTPException(
@@ -130,7 +131,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
-        """The history of a memory since its creation, with its changes of state; archived memories have one too."""
+        """The history of a memory since its creation, including its changes of state. The memory may be archived."""
         archived = await service.users.ask(user_id, Shard.archived, user_id, memory_id)
         return await history_of(service, archived or await service.one(user_id, memory_id))
 
@@ -143,9 +144,9 @@ def memory_routes(service: MemoryService) -> APIRouter:
             uuid.UUID | None, Query(description="a repeated request with this id has no effect")
         ] = None,
     ) -> Accepted:
-        """Forget a memory, even a pinned one: it is the user's right. A replay leaves it forgotten.
+        """Forget a memory, even a pinned one. A replay of the log does not bring it back.
 
-        Any id is accepted, whether or not the user has such a memory: a memory that was sent a moment ago is only in
+        Any id is accepted, even if the user has no such memory: a memory that was sent a moment ago may be only in
         the log, and must be forgotten as well.
         """
         event = command(Forget, user_id, memory_id=memory_id)
@@ -153,10 +154,10 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.delete("/v1/memories", status_code=202)
     async def forget_all(user_id: Id, wait: Wait, source: Source | None = None) -> Accepted | ForgottenSource:
-        """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows.
+        """Forget all data of the user up to now: memories, archived memories, daily summaries and short-term windows.
 
-        With `source`, only what that source contributed to: memories, archived ones, exchanges of windows and
-        short-term memories. Daily summaries stay.
+        With `source`, forget only the memories, archived memories, exchanges of windows and short-term memories to
+        which this source contributed. Daily summaries stay.
         """
         if source is None:
             return await write(command(ForgetUser, user_id), wait)

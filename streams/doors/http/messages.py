@@ -30,13 +30,14 @@ from streams.doors.http.wording import at_most, complaints
 from streams.service import MemoryService
 
 MOST_MESSAGES: Final = 1000
-"""In one list."""
+"""The maximum number of messages in one list."""
 
 
 class NewMessage(ChatMessage):
-    """A chat message; without a time of its own, it is from now.
+    """A chat message. Without a timestamp, it gets the current time.
 
-    Unknown fields are validated together: an error about a single one would repeat its name from the request.
+    Unknown fields are validated together. An error about a single field would contain its name, and errors must not
+    repeat anything of the request.
     """
 
     __pydantic_extra__: dict[str, Any]
@@ -60,7 +61,10 @@ def _how_many(given: Any) -> str:
 
 
 def _each_for_itself(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
-    """Return the message, or the text of its error: a bad message does not fail the others."""
+    """Return the message, or the text of its error if it is invalid.
+
+    So the other messages of the list can still be accepted.
+    """
     try:
         return read(given)
     except ValidationError as exc:
@@ -86,10 +90,11 @@ async def add_messages(
     wait: float | None,
     sources: Sequence[str] = (),
 ) -> Accepted | AcceptedMessages:
-    """Produce messages in their order. `wait`: most seconds to wait until they are in their windows; None: no wait.
+    """Produce messages in their order.
 
-    A string in the list is the error of a message that could not be read. `sources` are recorded with each message;
-    sources that a message itself names are dropped.
+    A string in the list is the error of a message that could not be read. `wait` is the maximum number of seconds to
+    wait until the messages are in their windows; None: do not wait. `sources` are recorded with each message, instead
+    of sources that the message itself names.
     """
     one = isinstance(given, NewMessage)
     taken, not_taken = _sorted_out([given] if isinstance(given, NewMessage) else given, sources)
@@ -134,14 +139,18 @@ def _sorted_out(given: Sequence[NewMessage | str], sources: Sequence[str]) -> tu
 
 
 def _own_id(message: NewMessage) -> str:
-    """With a timestamp, the id of its content, as for records from Kafka, so a repeat adds nothing; else random."""
+    """An id for a message without one.
+
+    If the message has a timestamp, its id is derived from its content, as for records from Kafka: a repeated request
+    then adds nothing. Otherwise the id is random.
+    """
     return content_id(message) if "timestamp" in message.model_fields_set else str(uuid.uuid4())
 
 
 def record_of(message: NewMessage, event_id: str, sources: Sequence[str]) -> bytes:
-    """The log record of a message, with these sources and none that the message itself names.
+    """The log record of a message, with `sources` instead of sources that the message itself names.
 
-    Raises `ValueError` if its metadata has no room for them.
+    Raises `ValueError` if the metadata is too large with these sources.
     """
     fields = message.model_dump(mode="json", exclude_none=True)
     fields.pop(SOURCES, None)

@@ -1,4 +1,4 @@
-"""Short-term memories that a user asked for, as the API accepts and shows them."""
+"""Requests to remember a text, and short-term memories in the form of the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tables.windows.session_notes import Note
 
 
 class NewMemory(Remember):
-    """A text to remember: permanently, or with `kind: short_term` for a while.
+    """A text to remember: permanently, for a while (`kind: short_term`), or as the value of a key (`kind: item`).
 
     A client that sets `event_id` can safely send the request again.
     """
@@ -33,7 +33,7 @@ class NewMemory(Remember):
 
 
 class ShownNote(BaseModel):
-    """A short-term memory that a user asked for."""
+    """A short-term memory that a client stored explicitly."""
 
     id: uuid.UUID
     type: Literal["short_term"] = "short_term"

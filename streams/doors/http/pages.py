@@ -1,6 +1,7 @@
-"""The API's documentation pages, from the wheel `fastapi-offline`: nothing is fetched from anywhere else.
+"""The API's documentation pages. Their files come from the package `fastapi-offline`, not from another host.
 
-Each page declares its scripts: a browser runs no others, contacts no other host, and shows the page in no frame.
+The security policy of a page lists its scripts. So a browser runs no other scripts, contacts no other host, and does
+not show the page in a frame.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def page_routes(api: FastAPI) -> APIRouter:
             swagger_js_url=f"{_AT}/swagger-ui-bundle.js",
             swagger_css_url=f"{_AT}/swagger-ui.css",
             swagger_favicon_url=icon,
-            swagger_ui_parameters={"validatorUrl": None},  # else an online service validates the description
+            swagger_ui_parameters={"validatorUrl": None},  # otherwise the page uses an online validator
         )
         return _within_policy(page)
 
@@ -64,7 +65,11 @@ def page_routes(api: FastAPI) -> APIRouter:
 
 
 def _within_policy(page: HTMLResponse) -> HTMLResponse:
-    """Add the security policy. Both pages create styles and images at run time; ReDoc searches in a web worker."""
+    """Add the security policy.
+
+    It allows inline styles and `data:` images, because both pages create them at run time. It allows web workers,
+    because ReDoc searches in one.
+    """
     inline = [
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
         for script in _INLINE_SCRIPT.findall(bytes(page.body).decode())

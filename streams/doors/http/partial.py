@@ -1,4 +1,4 @@
-"""`partial=allow`: a response from the data recovered so far, which names what is missing."""
+"""`partial=allow`: a response is made from the data that is recovered so far, and names the missing parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _allowed(partial: Annotated[Allowed, Query(description=MEANING)] = "never") 
     return partial == "allow"
 
 
-#: Whether the answer may be partial.
+#: Whether the response may be partial.
 Partial = Annotated[bool, Depends(_allowed)]
 
 
@@ -51,7 +51,7 @@ def _absent(value: Any) -> bool:
 
 
 class Said(TypedDict):
-    """The fields that a partial response adds."""
+    """The fields that `partial=allow` adds to a response."""
 
     partial: bool | None
     behind: list[ShownBehind] | None
@@ -73,7 +73,7 @@ class MayBePartial(BaseModel):
 
 
 def said(allowed: bool, behind: Iterable[Behind]) -> Said:
-    """The fields of `MayBePartial`."""
+    """The values of the fields of `MayBePartial`. Both are None, and so not sent, unless the client allows it."""
     if not allowed:
         return Said(partial=None, behind=None)
     shown = ShownBehind.each(behind)

@@ -1,4 +1,4 @@
-"""The policy of each route: the users it is about, and the scope. A route without a policy is not served."""
+"""The policy of each route: its users and the scope that it requires. A route without a policy is not served."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USER_NAMES: Final = ("user_id", "userId")
 
 
 class About(Enum):
-    """The users a route is about, and where the guard writes the user if the request names none."""
+    """The users that a route is about, and the place where the guard adds the user if the request names none."""
 
     PUBLIC = "no user: the API's own description"
     PROBE = "the worker: whether it lives, is ready, and its metrics"
@@ -44,8 +44,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /readyz": Policy(About.PROBE, READ),
     "GET /metrics": Policy(About.PROBE, READ),
     "GET /v1/applied": Policy(About.SCOPED, READ),
-    "GET /mcp": Policy(About.ANYBODY, READ),  # GET and DELETE tell clients that there are no streams and no sessions
-    "POST /mcp": Policy(About.ANYBODY, READ),  # each tool has a policy of its own
+    "GET /mcp": Policy(About.ANYBODY, READ),  # GET and DELETE tell clients that there are no streams and no sessions.
+    "POST /mcp": Policy(About.ANYBODY, READ),  # `TOOLS` has the scope of each tool.
     "DELETE /mcp": Policy(About.ANYBODY, READ),
     "POST /v1/messages": Policy(About.BODY, WRITE),
     "GET /v1/sessions/{session_id:path}/exchanges": Policy(About.QUERY, READ),
@@ -139,7 +139,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "POST /ui/me/forget": Policy(About.PAGE, WRITE),
 }
 
-#: The scope of each MCP tool, for one user's memories. A tool that is not listed is shown to no client.
+#: The scope that each MCP tool requires for a user's memories. A tool without an entry is not offered to clients.
 TOOLS: Final[dict[str, Scope]] = {
     "remember": WRITE,
     "search_memory": READ,

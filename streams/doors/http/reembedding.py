@@ -1,4 +1,4 @@
-"""`/v1/reembed`: another embedding model for this worker's shards."""
+"""Routes that change the embedding model of this worker's shards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Abandoned(BaseModel):
 
 
 def reembedding_routes(service: MemoryService) -> APIRouter:
-    """`/v1/reembed`: begin, watch and stop."""
+    """The routes of `/v1/reembed`: begin, watch and stop a re-embedding."""
     api = APIRouter(tags=["operations"])
     reembedder = service.reembedder
     before = service.settings.embedding
@@ -79,7 +79,7 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
     async def begin(wanted: NewModel) -> ReembedResponse:
         """Embed every memory of this worker's shards with another model, then switch to it.
 
-        Searches and writes use the old model until then. After an interruption, the same request resumes.
+        Searches and writes use the old model until then. After an interruption, the same request resumes the work.
         """
         try:
             settings = EmbeddingSettings.model_validate({**dict(before), **wanted.model_dump()})
@@ -98,14 +98,17 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/reembed")
     async def progress() -> ReembedResponse:
-        """The progress; `phase` is `done`, `failed` or `stopped` at the end, and `idle` if none was requested."""
+        """The progress of the re-embedding.
+
+        At the end, `phase` is `done`, `failed` or `stopped`. It is `idle` if no re-embedding was requested.
+        """
         return state()
 
     @api.delete("/v1/reembed", responses=because(409, "Shards already use the new model"))
     async def stop(
         abandon: Annotated[bool, Query(description="drop unfinished vectors instead of keeping them")] = False,
     ) -> Abandoned:
-        """Stop. Finished vectors are kept for the next time, unless `abandon` is set."""
+        """Stop the re-embedding. Finished vectors are kept for the next request, unless `abandon` is set."""
         stopped = reembedder.running
         try:
             dropped = await reembedder.abandon() if abandon else []

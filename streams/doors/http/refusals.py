@@ -1,4 +1,4 @@
-"""The form of every refusal, regardless of the layer that refuses: one text that says what to do."""
+"""The form of all refusals, from any layer: one text that says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MEANINGS: Final = {
     500: "A fault that an operator must repair first",
     503: "Not available now; ask again after `Retry-After`, if it is given",
 }
-#: For OpenAPI: the refusals of any route.
+#: The refusals that all routes may answer with, for OpenAPI.
 REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": Failure, "description": meaning} for status, meaning in _MEANINGS.items()
 }

@@ -69,18 +69,24 @@ class Replacement(BaseModel):
 
 
 class _Relations(NamedTuple):
-    """A memory and its relations, read at one moment: a memory forgotten by then is in none of the fields."""
+    """A memory and its relations, all read in one call on the shard.
+
+    With several calls, a memory that is forgotten in between would be in some fields and missing in others.
+    """
 
     found: Memory
     others: dict[uuid.UUID, Memory]
     similarity: dict[uuid.UUID, float]
-    #: Similar memories that are current, the most similar first.
+    #: The ids of similar memories that no newer memory or summary replaces, most similar first.
     resembling: list[uuid.UUID]
     links: list[ShownLink]
 
 
 def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity: float) -> _Relations | None:
-    """None if there is no such memory. Runs on the shard's thread: a user has thousands of others, few are shown."""
+    """The relations of a memory; None if there is no such memory.
+
+    This runs on the shard's thread instead of the event loop, because a user may have thousands of memories.
+    """
     found = shard.memory_of(user_id, memory_id)
     if found is None:
         return None
@@ -112,7 +118,10 @@ def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
 async def related_of(
     service: MemoryService, user_id: str, memory_id: uuid.UUID, limit: int, min_similarity: float
 ) -> RelatedResponse:
-    """The first `limit` memories that are linked with this one, or similar enough. Raises `MemoryNotFound`."""
+    """At most `limit` memories: first those that are linked with this one, then similar ones.
+
+    The similarity of the latter is at least `min_similarity`. Raises `MemoryNotFound`.
+    """
     relations = await service.users.ask(user_id, _relations, user_id, memory_id, min_similarity)
     if relations is None:
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
@@ -140,7 +149,7 @@ async def related_of(
 
 
 def relation_routes(service: MemoryService) -> APIRouter:
-    """`/v1/links`, and the routes of `/v1/memories/{memory_id}/…` about two memories."""
+    """The routes of `/v1/links`, and those of `/v1/memories/{memory_id}/…` about relations."""
     api = APIRouter(tags=["memories"])
     write, reads = partial(Accepted.written, service), Consistency(service).reads
 
@@ -152,7 +161,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/v1/links", status_code=202)
     async def link(new: LinkRequest, wait: Wait) -> Accepted:
-        """Link two memories of the user; repeating a link changes its weight."""
+        """Link two memories of the user. If the link already exists, its weight is changed."""
         source, target = await pair(new.user_id, new.source_id, new.target_id)
         fields = new.model_dump(exclude={"user_id", "source_id", "target_id"})
         return await write(command(Link, new.user_id, source_id=source, target_id=target, **fields), wait)
@@ -181,12 +190,12 @@ def relation_routes(service: MemoryService) -> APIRouter:
             float, Query(ge=-1, le=1, description="minimum similarity of semantic relations")
         ] = 0.5,
     ) -> RelatedResponse:
-        """Memories that are linked with this one, or similar to it, each once. Superseded ones only if linked."""
+        """Memories that are linked with this one or similar to it. Superseded memories are shown only if linked."""
         return await related_of(service, user_id, memory_id, limit, min_similarity)
 
     @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
     async def supersede(memory_id: uuid.UUID, replacement: Replacement, wait: Wait) -> Accepted:
-        """Replace this memory by a newer one: it is kept, but is in no default result."""
+        """Replace this memory by a newer one. It is kept, but searches return it only with `include_all`."""
         older, newer = await pair(replacement.user_id, memory_id, replacement.by)
         return await write(command(Supersede, replacement.user_id, memory_id=older, by=newer), wait)
 

@@ -1,8 +1,8 @@
-"""The check of a request's content before a route reads it: strict JSON, and about one user.
+"""The check of a request's content before a route reads it: it must be strict JSON, and name at most one user.
 
-NaN and numbers beyond a double's are no JSON, though Python reads them: neither can be written to the log. Halves of
-surrogate pairs cannot either: each becomes U+FFFD, as at every other entry point. If a request named two users, two
-readers of it could disagree on whom it is about.
+NaN and numbers outside the range of a double are refused. Python's parser accepts them, but they are not JSON and
+cannot be written to the log. An unpaired surrogate cannot be written either: it is replaced by U+FFFD, as at all
+other entry points. If a request named two users, the guard and the route could each use a different one.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from streams.service import MemoryService
 
 
 class SearchRequest(BaseModel):
-    """A search of one user's memories. camelCase spellings are accepted as well."""
+    """A search of one user's memories. Names of fields may also be written in camelCase."""
 
     model_config = ConfigDict(populate_by_name=True, extra="forbid")
 
@@ -70,13 +70,15 @@ def search_routes(service: MemoryService) -> APIRouter:
     async def search(request: SearchRequest, allowed: Partial, at_least: AtLeast) -> SearchResponse:
         """The user's memories that answer the query, most relevant first, and exchanges that are not memories.
 
-        Exchanges of all sessions are found at once, until they expire: an exchange has the state `short_term` and the
-        id that its memory would have, and is never returned beside that memory. A question does not find itself. A
-        memory that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is
-        false.
+        Exchanges of all sessions can be found as soon as they are in their windows, until they expire. An exchange
+        has the state `short_term`, and the id that its memory would have. If this memory exists, the exchange is not
+        returned. If the query is a question that was also sent as a message and is not answered yet, this message is
+        not returned either. A memory with a relevance of at least `lifecycle.access_min_relevance` counts as
+        accessed, unless `touch` is false.
 
-        While the user's partition is being recovered, this waits, and returns 503 if that takes too long. With
-        `partial=allow` it answers from the data that is already there: `partial` and `behind` say what is missing.
+        While the user's partition is being recovered, the response waits, or is 503 if the recovery takes too long.
+        With `partial=allow`, it is made from the data that is already recovered: `partial` and `behind` say what is
+        missing.
         """
         allowed = allowed or request.partial == "allow"
         wanted = request.state

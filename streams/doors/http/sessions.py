@@ -52,13 +52,13 @@ class ContextResponse(ExchangesResponse, MayBePartial):
 
 
 def session_routes(service: MemoryService) -> APIRouter:
-    """`/v1/context`, and the route of `/v1/sessions/…` that shows the window."""
+    """The routes `/v1/context` and `/v1/sessions/…/exchanges`."""
     api = APIRouter()
     reads, settings = Consistency(service).reads, service.settings
 
     @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"], dependencies=reads)
     async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
-        """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
+        """The newest exchanges of a session's short-term window, oldest first, without expired ones."""
         shown = [
             _shown(one, settings.memory.ttl_seconds) for one in service.sessions.window(user_id, session_id, limit)
         ]
@@ -74,13 +74,14 @@ def session_routes(service: MemoryService) -> APIRouter:
         touch: bool = True,
         include_short_term: bool = True,
     ) -> ContextResponse:
-        """What an assistant needs before it answers: newest exchanges, notes, top memories, one prompt text.
+        """The context that an assistant needs before it answers: newest exchanges, notes, top memories, and a prompt.
 
-        Without `q`, the user's last message is the query. `memories` also holds exchanges of any session that are not
-        memories (state `short_term`), except those in `exchanges`; the prompt says nothing twice. Memories that are
-        relevant enough count as accessed, unless `touch` is false. With `partial=allow`, while the user's partition
-        is being recovered, the context is made of the data that is already there: without exchanges and notes while
-        windows are being read.
+        Without `q`, the query is the user's last message. `memories` also has exchanges of any session that are not
+        memories (state `short_term`), except those in `exchanges`. The prompt repeats nothing. Memories that are
+        relevant enough count as accessed, unless `touch` is false.
+
+        With `partial=allow`, the response does not wait for the recovery of the user's partition: it has the data
+        that is already recovered. While windows are being recovered, it has no exchanges and no notes.
         """
         found = await service.context(user_id, session_id, q, limit, touch, include_short_term, allowed)
         return ContextResponse(

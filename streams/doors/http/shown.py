@@ -1,4 +1,4 @@
-"""A memory as the API shows it, and events dated now."""
+"""A memory in the form of the API, and new events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ E = TypeVar("E", bound=LongTermEvent)
 
 
 class ShownMemory(BaseModel):
-    """A memory as it stands now."""
+    """A memory with its current score and state."""
 
     id: uuid.UUID
     memory: str
@@ -42,7 +42,7 @@ class ShownMemory(BaseModel):
     @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
     @property
     def source(self) -> list[str]:
-        """The sources of its content: user, assistant, tool, token:… (schemas/sources.py)."""
+        """The sources of the memory's text: user, assistant, tool, or token:… (see schemas/sources.py)."""
         return sources_in(self.metadata, self.kind)
 
     @classmethod
@@ -75,5 +75,5 @@ def shown(memory: Memory, service: MemoryService) -> ShownMemory:
 
 
 def command(kind: type[E], user_id: str, /, **fields: Any) -> E:
-    """An event of this kind, dated now."""
+    """A new event of this kind. Its id is random and its timestamp is the current time, unless `fields` has them."""
     return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user_id, "timestamp": now_ms(), **fields})  # type: ignore[return-value]

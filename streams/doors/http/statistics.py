@@ -1,4 +1,4 @@
-"""Statistics of this worker's shards, as the API answers them."""
+"""Statistics of this worker's shards, in the form of the API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StateCount(BaseModel):
 
 
 class DailyStates(BaseModel):
-    """Memories at the end of a UTC day; on the last one, at the answer's `at`."""
+    """The numbers of memories at the end of a UTC day. On the last day, they are those at `at`."""
 
     day: date
     active: int
@@ -64,7 +64,7 @@ class TransitionsResponse(BaseModel):
 
 
 class Bin(BaseModel):
-    """Scores from `from_score` up to, not including, `to_score`; the last one includes 100."""
+    """The memories with scores from `from_score` to less than `to_score`. The last bin includes the score 100."""
 
     from_score: int
     to_score: int
@@ -84,7 +84,7 @@ class Fences(BaseModel):
 
 
 class Borders(BaseModel):
-    """The least score of each state; below is deprecated."""
+    """The minimum scores of the states active and cold. A memory with a lower score is deprecated."""
 
     active: float
     cold: float
@@ -101,7 +101,10 @@ class ScoresResponse(BaseModel):
 
 
 async def states_of(service: MemoryService, now: int, days: int | None) -> StatesResponse:
-    """The states as of `now` (epoch ms), by today's scores; and of the last `days` UTC days, by recorded changes."""
+    """The number of memories in each state at the time `now` (epoch ms), computed from their scores.
+
+    With `days`, also the numbers on the last `days` UTC days, computed from the recorded changes of state.
+    """
     totals = await service.state_counts(now)
     total = sum(totals.values())
     by_day: dict[date, dict[str, int]] = {}
@@ -141,7 +144,7 @@ async def transitions_of(service: MemoryService, now: int, days: int) -> Transit
 
 
 async def scores_of(service: MemoryService, now: int) -> ScoresResponse:
-    """The scores as of `now` (epoch ms); this changes nothing."""
+    """The distribution of the scores at the time `now` (epoch ms). This changes nothing."""
     points = added(await service.shards.call_each(Shard.score_points, now, service.settings.lifecycle))
     found = await asyncio.to_thread(distribution, points)
     lifecycle = service.settings.lifecycle

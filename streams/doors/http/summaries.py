@@ -1,6 +1,7 @@
 """Routes that request, list and read daily summaries.
 
-Requests go through the log, like the worker's own. The files are those of the worker that owns the user's partition.
+A request is a record in the log, like the requests that a worker makes itself. The worker that owns the user's
+partition has the files of the user's summaries.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def _written_out(given: Any) -> Any:
-    """Accept only YYYY-MM-DD: pydantic would read a number as a time, and some other forms as a date."""
+    """Accept only the form YYYY-MM-DD. pydantic alone would also accept numbers and other forms of a date."""
     if not isinstance(given, str) or not _WRITTEN_OUT.fullmatch(given):
         raise ValueError("must have the form YYYY-MM-DD")
     return given
@@ -39,7 +40,7 @@ Day = Annotated[date, BeforeValidator(_written_out)]
 
 
 class NewSummary(BaseModel):
-    """A request for the summary of a user's day. camelCase spellings are accepted as well.
+    """A request for the summary of a user's day. Names of fields may also be written in camelCase.
 
     A client that sets `date` and `run_id` can safely send the request again.
     """
@@ -52,7 +53,7 @@ class NewSummary(BaseModel):
 
 
 class RequestedSummary(Written):
-    """A request is in the log; its summary is in the day's file when `run_id` is among the file's runs."""
+    """A request is in the log. Its summary is written when `run_id` appears in `runs` of the day's file."""
 
     run_id: uuid.UUID
     user_id: str
@@ -101,7 +102,10 @@ def summary_routes(service: MemoryService) -> APIRouter:
         responses=because(404, "The windows have no messages of that day"),
     )
     async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
-        """Request a summary of all of a day's messages in the user's windows, even if it was summed up before."""
+        """Request a summary of all messages of a day that are in the user's windows.
+
+        Messages that were already summarized are included.
+        """
         day = wanted.date or service.sessions.newest_day(wanted.user_id)
         said = service.sessions.said_on(wanted.user_id, day)
         if not any(message.role in SPEAKERS for _, message in said):
@@ -136,7 +140,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         first: Annotated[Day, Query(alias="from")] = date.min,
         last: Annotated[Day, Query(alias="to")] = date.max,
     ) -> SummariesResponse:
-        """The days that have a file, in order, with the runs that wrote it; and the summaries that are pending."""
+        """The days that have a file, in order, with the runs that wrote each file; and the pending summaries."""
         if first > last:
             raise HTTPException(422, "from: must not be after `to`")
         partition = service.users.partition_here(user_id)
@@ -161,7 +165,8 @@ def summary_routes(service: MemoryService) -> APIRouter:
         service.users.partition_here(user_id)
 
         def found() -> tuple[list[uuid.UUID], str | None]:
-            runs = list(files.runs(user_id, day))  # first: the text then holds all runs, and perhaps one more
+            # The runs are read before the text: so the text has all of these runs, and perhaps a newer one.
+            runs = list(files.runs(user_id, day))
             return runs, files.read(user_id, day)
 
         async with asyncio.timeout(WAIT_SECONDS):

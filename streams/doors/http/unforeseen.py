@@ -1,4 +1,4 @@
-"""Unexpected exceptions, logged by type and place only: their text, and the traceback's, may quote messages."""
+"""Log unexpected exceptions, but only their types and code lines. Their texts may quote messages of users."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streams.doors.http.refusals import refused
 
 log = logging.getLogger(__name__)
 
-#: Logged frames of each exception: the outer ones are the same for all requests.
+#: The maximum number of logged frames of an exception, innermost first. The outer ones are the same for all requests.
 _FRAMES: Final = 8
 
 
 class Unforeseen:
-    """Outermost ASGI middleware: answers 500 if the response has not begun."""
+    """The outermost ASGI middleware. It answers an unexpected exception with 500, unless a response has begun."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -43,7 +43,7 @@ class Unforeseen:
 
 
 class _Cut(Exception):
-    """A response that has begun is incomplete: the server closes the connection."""
+    """Raised if a response has begun, but cannot be completed. The server then closes the connection."""
 
 
 def _route(scope: Scope) -> str:

@@ -1,7 +1,8 @@
 """The export of a user as lines of JSON: memories, and the messages of the short-term windows.
 
-First the memories, oldest first, then the events about them (superseded, linked, archived), then the messages: a
-worker that reads them in this order has each memory before the exchange that it was made of.
+The lines are in this order: memories (oldest first), short-term memories, events about memories (superseded, linked,
+archived), and messages. So a worker that imports them has each memory before it reads the exchange that the memory
+was made of.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from tables.memories.catalog.archive import Archived
 from tables.memories.shard import Shard
 from tables.windows.session_notes import Note
 
-#: The metadata that an export leaves out: states are recomputed.
+#: The metadata key of past changes of state. An export leaves it out, because an import computes states again.
 _HISTORY: Final = "transitions"
-#: Metadata of exchanges that has fields of its own in an export.
+#: Metadata keys of exchanges that an export has as separate fields.
 _OF_EXCHANGES: Final = ("promotion", "speakers")
-#: Kinds that an import recreates; all others it imports as explicit memories.
+#: Kinds of memories that an import keeps. Memories of other kinds are imported as explicit memories.
 _KINDS: Final = ("exchange", "summary_item", "item")
 
 
 async def exported(service: MemoryService, user_id: str) -> list[bytes]:
-    """The lines, each with its newline, without expired exchanges. Raises `ShardNotHere`."""
+    """The lines of the export, each with its newline. Expired exchanges are left out. Raises `ShardNotHere`."""
     memories = await service.of_user(user_id)
     archive = await service.users.ask(user_id, Shard.archive_of, user_id)
     links = await service.users.ask(user_id, Shard.all_links_of, user_id)
@@ -105,7 +106,7 @@ def _sources(memory: Memory) -> list[str]:
 
 
 def _superseded(memory: Memory) -> Iterator[Supersede]:
-    """The event for a superseded memory: by a newer memory, or by the summary that it went into."""
+    """Yield the event that supersedes this memory by a newer memory or by a summary, if it is superseded."""
     by, reason = memory.superseded_by, "manual"
     if by is None:
         by, reason = memory.summarized_by, "summary"

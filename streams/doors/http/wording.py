@@ -1,11 +1,11 @@
-"""Texts of validation errors: they repeat nothing of the request, not even the name of an unknown field."""
+"""Texts of validation errors. They repeat nothing of the request, not even the name of an unknown field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-#: Errors for which pydantic's text quotes the input; its other texts say what is allowed.
+#: Our texts for errors whose pydantic text quotes the input. All other pydantic texts only name the allowed values.
 _IN_OTHER_WORDS: Final = {
     "uuid_parsing": "must be a UUID",
     "extra_forbidden": "has an unknown field",
@@ -16,7 +16,7 @@ _IN_OTHER_WORDS: Final = {
 _NAMED_BY_THE_REQUEST: Final = frozenset({"extra_forbidden"})
 #: Errors that only follow from another error.
 _FOLLOWING: Final = frozenset({"default_factory_not_called"})
-#: The most complaints in one text: a longer one would not be read.
+#: The maximum number of errors in one text. People would not read a longer text.
 _MOST: Final = 8
 
 
@@ -30,7 +30,7 @@ def complaints(errors: Iterable[Mapping[str, Any]]) -> str:
 
 
 def at_most(said: Iterable[str]) -> str:
-    """The first of them as one text, and how many more there are."""
+    """The first `_MOST` texts, joined into one, with the number of further texts."""
     first = list(said)
     more = [f"and {len(first) - _MOST} more"] if len(first) > _MOST else []
     return "; ".join(first[:_MOST] + more)

@@ -1,1 +1,1 @@
-"""Import of chats: files of several formats become our records. It needs no broker."""
+"""Convert files of users, with chats or memories in several formats, to records for Kafka. No broker is needed."""

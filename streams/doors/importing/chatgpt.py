@@ -1,9 +1,11 @@
-"""A conversation of ChatGPT's export, `conversations.json`: a tree, because answers can be regenerated.
+"""Convert conversations of ChatGPT's export, `conversations.json`.
+
+A conversation is a tree of messages, because ChatGPT can generate an answer again:
 
     {"id": …, "create_time": 1714564800.1, "current_node": "b", "mapping": {
         "a": {"parent": null, "message": null}, "b": {"parent": "a", "message": {"author": {"role": "user"}, …}}}}
 
-The path from `current_node` up to the root was last on the screen.
+Only the path from the root to `current_node` is imported: ChatGPT last showed these messages.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, Final
 from schemas.conversations import Role
 from streams.doors.importing.chats import Chat, Turn, first_moment, misshapen, moment, text_id, text_of
 
-#: Contents that a person reads. Others are thoughts, searches, executed code and its output.
+#: Content types that ChatGPT shows as text. Other types are thoughts, searches, executed code and its output.
 _SAID: Final = ("text", "multimodal_text")
 _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
 
@@ -24,7 +26,7 @@ def is_chatgpt(value: Mapping[str, Any]) -> bool:
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """The conversation as it was last shown. Raises `BadRecord` if its tree has no such path."""
+    """Convert the conversation as ChatGPT last showed it. Raises `BadRecord` if its tree of messages is invalid."""
     if not is_chatgpt(value):
         raise misshapen("it has no mapping of messages")
     messages = [node["message"] for node in _path(value) if isinstance(node.get("message"), dict)]
@@ -33,14 +35,14 @@ def chat_of(value: Mapping[str, Any]) -> Chat:
 
 
 def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The nodes from the root to the current one."""
+    """Return the nodes on the path from the root to the current node."""
     mapping, name = value["mapping"], value.get("current_node")
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     if not isinstance(name, str) or name not in nodes:
         name = _newest_leaf(nodes) if nodes else None
     path: list[Mapping[str, Any]] = []
     seen = set()
-    while isinstance(name, str) and name in nodes:  # a node whose parent is missing is the first
+    while isinstance(name, str) and name in nodes:  # the path begins at a node whose parent is missing
         if name in seen:
             raise misshapen(f"its tree has a cycle at node {name[:100]!r}: export the chats again")
         seen.add(name)
@@ -50,7 +52,7 @@ def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """The current node of a conversation that names none."""
+    """Return the leaf with the newest message. It is used if the conversation has no valid `current_node`."""
     parents = {parent for node in nodes.values() if isinstance(parent := node.get("parent"), str)}
     leaves = [name for name in nodes if name not in parents]
     if not leaves:
@@ -64,7 +66,10 @@ def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _turn(place: int, message: Mapping[str, Any]) -> Turn | None:
-    """None for messages that people do not see: system prompts, custom instructions, tool calls and their results."""
+    """Convert a message. Returns None if it has no text, or if ChatGPT does not show it.
+
+    System prompts, custom instructions, tool calls and their results are not shown.
+    """
     author, content = message.get("author"), message.get("content")
     metadata = message.get("metadata")
     if not isinstance(author, dict) or not isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""The common form of all chat formats: turns in their order, with the ids and times of the file."""
+"""The common form to which chats of all formats are converted: turns in order, with their ids and times."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from schemas.conversations import Role
 from schemas.errors import BadRecord
 from schemas.times import parse_timestamp
 
-#: Smaller numbers are seconds: as milliseconds they would lie before 1974.
+#: A time below this number counts as seconds, because as milliseconds it would be a time before 1974.
 _FIRST_MILLIS: Final = 1e11
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message; `at` is epoch ms. `place` is its number in the file's chat, from 1, counting messages left out."""
+    """One message of a chat. `at` is its time in epoch ms.
+
+    `place` is its position in the file's list of messages, from 1. Messages that are left out have positions too.
+    """
 
     place: int
     role: Role
@@ -30,10 +33,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation; `began` is epoch ms.
+    """A conversation. `began` is the time of its start in epoch ms.
 
-    `left_out` counts the messages that are not part of the conversation: hidden ones, calls of tools, empty ones.
-    `problems` are the messages that violate the format; the others are used.
+    `left_out` is the number of messages that are not part of the conversation, such as hidden messages, tool calls
+    and empty messages. `problems` has an error for each message that violates the format. All others are used.
     """
 
     turns: tuple[Turn, ...]
@@ -50,7 +53,11 @@ class Chat:
         identity: str | None,
         began: int | None,
     ) -> Self:
-        """`turn` converts each message, returns None for one that is left out, and raises `BadRecord`."""
+        """Build a chat from the file's list of messages. If the newest message comes first, the list is reversed.
+
+        `turn` converts a message, given its position (from 1). It returns None to leave the message out, and raises
+        `BadRecord` if the message violates the format.
+        """
         turns, problems = [], []
         for place, message in enumerate(messages, start=1):
             try:
@@ -65,12 +72,12 @@ class Chat:
 
 
 def _falls(times: Sequence[int]) -> bool:
-    """Whether the newest message comes first, as services list them."""
+    """Whether the times are in descending order: some services list the newest message first."""
     return len(times) > 1 and times[0] > times[-1] and all(one >= other for one, other in itertools.pairwise(times))
 
 
 def moment(value: object) -> int | None:
-    """Epoch ms of a time as exports write it: ISO 8601, seconds or milliseconds; None if it is no time."""
+    """Convert an export's time (ISO 8601, seconds or milliseconds) to epoch ms. Returns None if it is not a time."""
     if isinstance(value, str) and value.replace(".", "", 1).isdigit():
         value = float(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _FIRST_MILLIS:
@@ -82,19 +89,22 @@ def moment(value: object) -> int | None:
 
 
 def first_moment(fields: Mapping[str, Any], *names: str) -> int | None:
-    """The first of these fields that is a time."""
+    """Return the first of the fields `names` that is a time, in epoch ms. Returns None if there is none."""
     return next((at for name in names if (at := moment(fields.get(name))) is not None), None)
 
 
 def text_id(value: object) -> str | None:
-    """An id as text; None if there is none."""
+    """Return an id, which may be a number, as text. Returns None if `value` is not an id."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return str(value) or None
 
 
 def text_of(content: object, role: str, place: int) -> str:
-    """The text of message `place`; empty if it has none. Raises `BadRecord`."""
+    """Return the text in a message's content; empty if there is none.
+
+    Raises `BadRecord`. `place` is the position of the message, for the text of the error.
+    """
     try:
         text = words_of(content, role)
     except ValueError as exc:
@@ -103,5 +113,5 @@ def text_of(content: object, role: str, place: int) -> str:
 
 
 def misshapen(what: str) -> BadRecord:
-    """The error of a chat that violates its format."""
+    """Return the error for a chat that violates its format."""
     return BadRecord("invalid_fields", what)

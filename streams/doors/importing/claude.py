@@ -20,14 +20,14 @@ def is_claude(value: Mapping[str, Any]) -> bool:
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """Raises `BadRecord`."""
+    """Convert a conversation. Raises `BadRecord` if it has no list of messages."""
     if not is_claude(value):
         raise misshapen("it has no list of chat_messages")
     return Chat.of(value["chat_messages"], _turn, text_id(value.get("uuid")), first_moment(value, "created_at"))
 
 
 def _turn(place: int, message: object) -> Turn | None:
-    """None if it has no text: only files, or tool calls."""
+    """Convert a message. Returns None if it has no text, but only files or tool calls. Raises `BadRecord`."""
     if not isinstance(message, dict):
         raise misshapen(f"message {place} is not an object with sender and text")
     role = _SENDERS.get(str(message.get("sender")))

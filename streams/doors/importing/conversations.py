@@ -1,4 +1,4 @@
-"""Convert a conversation to messages in our format, in sessions that end."""
+"""Convert a conversation to records in our own format: the messages, and the end of each session."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ from streams.doors.importing.found import Found, Given, LeftOut, Problem, Record
 from streams.doors.importing.reading import Item
 from streams.intake.rules.exchanges import Limits, cut
 
-#: Milliseconds between messages without a time.
+#: Milliseconds between two messages of a chat that has no times at all.
 _APART_MS: Final = 1000
 
 
 class Names:
-    """Session ids: the chat's own, the given one, or one of the chat's opening, which stays when the chat grows."""
+    """Chooses the session id of a chat: its own id, else the option `--session`, else an id derived from its opening.
+
+    The opening stays the same when the chat grows, so a later import of the chat gets the same session id. If an id
+    was already used in this import, a number is appended.
+    """
 
     def __init__(self, session: str | None) -> None:
         self._session, self._given = session, Counter[str]()
@@ -38,7 +42,7 @@ class Names:
 
 
 def _opening(chat: Chat) -> list[str]:
-    """Roles and texts up to the first answer."""
+    """Return the roles and texts of the messages up to the assistant's first answer, including this answer."""
     found = []
     for turn in chat.turns:
         found += [turn.role, turn.text.strip()]
@@ -73,7 +77,7 @@ def of_chat(chat: Chat, names: Names, item: Item, given: Given) -> Iterator[Foun
 
 
 def _message(message: Message, session: str, given: Given) -> Record:
-    """Raises `BadRecord`."""
+    """Convert a message to a record. Raises `BadRecord` if the worker would not accept the record."""
     fields = {
         "user_id": given.user,
         "session_id": session,
@@ -89,9 +93,11 @@ def _message(message: Message, session: str, given: Given) -> Record:
 
 
 def _times(chat: Chat, given: Given) -> list[int]:
-    """Epoch ms of each turn, never earlier than that of the previous turn.
+    """Return the time of each turn in epoch ms. No time is earlier than the time of the previous turn.
 
-    A turn without a time gets the previous turn's; if no turn has one, they lie a second apart up to `undated`.
+    A turn without a time gets the time of the previous turn; turns before the first known time get this time. If no
+    turn has a time, all get the chat's `began`. If that is unknown too, the turns are one second apart, and the last
+    turn is at `given.undated`, or at `given.now` if that is None.
     """
     known = [turn.at for turn in chat.turns if turn.at is not None]
     if not known and chat.began is None:
@@ -106,9 +112,11 @@ def _times(chat: Chat, given: Given) -> list[int]:
 
 
 def sittings(said: Sequence[Message], memory: MemorySettings) -> Iterator[list[Message]]:
-    """Split a chat into pieces that each fit into a window, so that its messages are recognised if imported again.
+    """Split a chat into sessions that each fit into a window.
 
-    A piece ends at a silence that ends a session, at the window's capacity, and after `memory.ttl_seconds`.
+    If the chat is imported again, a worker then still has all its messages in the windows, and recognises them. A new
+    session begins after a silence of `session_idle_seconds`, after `capacity` exchanges, and as soon as the session
+    would last `ttl_seconds`.
     """
     sitting: list[list[Message]] = []
     for exchange in cut(said, Limits.of(memory)) if said else ():

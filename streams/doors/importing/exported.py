@@ -3,8 +3,9 @@
     {"type": "memory", "id": "…", "user_id": "ann", "text": "Likes skiing", "kind": "exchange", "importance": 82, …}
     {"type": "supersede", …}   {"type": "link", …}   {"type": "archive", …}
 
-An exchange becomes the promotion that it was, so the same exchange in a window is known as that memory. Ids of events
-are derived from the memory's id: importing the same file twice changes nothing.
+A memory of kind `exchange` becomes a promotion with the id of the original promotion. So if a window has the same
+exchange, it does not become a second memory. The ids of all events are derived from the memory's id, so importing the
+same file twice changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from schemas.record_values import invalid
 from tables.memories import items
 
 MEMORY: Final = "memory"
-#: The other events in an export; no line of a file forgets anything.
+#: The types of other events that an export may have. Events that forget data are not accepted from a file.
 COMMANDS: Final = ("supersede", "link", "archive")
 
 
@@ -30,7 +31,7 @@ def is_exported(value: Mapping[str, Any]) -> bool:
 
 
 def events_of(value: Mapping[str, Any], user: str | None) -> Iterator[LongTermEvent]:
-    """The events of a line. `user` is for lines that name none. Raises `BadRecord`."""
+    """Yield the events of one line. `user` is the user of a line that names no user. Raises `BadRecord`."""
     fields = {"user_id": user, **value} if user is not None else dict(value)
     try:
         if value.get("type") != MEMORY:
@@ -58,7 +59,7 @@ def _born_pinned(memory: ExportedMemory) -> bool:
 
 
 def _made(memory: ExportedMemory) -> Promotion | Remember:
-    """The event that creates a memory. Raises `ValidationError` if a field does not fit it."""
+    """Return the event that creates the memory. Raises `ValidationError` if a field is not valid in the event."""
     common = {
         "user_id": memory.user_id,
         "memory_id": memory.id,
@@ -96,5 +97,5 @@ def _made(memory: ExportedMemory) -> Promotion | Remember:
         lasts = items.lasts(memory.metadata or {})
         written = memory.created_at if lasts is None else _aged_from(memory)
         of_kind = {"kind": items.KIND, "timestamp": written, "ttl_seconds": lasts}
-        names.append(written)  # its key may have got another value since
+        names.append(written)  # each later value of the key needs an event id of its own
     return Remember.model_validate({**common, **of_kind, "event_id": event_id("import", memory.user_id, *names)})

@@ -24,7 +24,7 @@ class Format(StrEnum):
     SLACK = "slack"
 
 
-#: Names in words, to show the user how a file was understood.
+#: Descriptions for messages to the user, such as "chats.json was read as a ChatGPT export".
 NAMES: Final = {
     Format.SILTSTONE: "messages and memories in Siltstone's own format",
     Format.OPENAI: "OpenAI-style messages",
@@ -37,12 +37,15 @@ NAMES: Final = {
     Format.TELEGRAM: "a Telegram export",
     Format.SLACK: "a Slack export",
 }
-#: Fields under which one object may hold a list of values.
+#: Names of fields in which an object may hold a list of messages, conversations or memories.
 _LISTS: Final = ("results", "memories", "conversations", "chats", "data")
 
 
 def recognised(value: object) -> Format | None:
-    """The format of a value: one message, one conversation, one memory, or an object with a list of these."""
+    """Return the format of a value; None if it is unknown.
+
+    A value is a message, a conversation, a memory, or an object with a list of these.
+    """
     if not isinstance(value, dict):
         return None
     found = _of_one(value)
@@ -52,7 +55,7 @@ def recognised(value: object) -> Format | None:
 
 
 def each(value: object, of: Format) -> list[Any]:
-    """The value itself, or the values that it lists."""
+    """Return the messages, conversations or memories that a value lists, or the value itself if it lists none."""
     if of is Format.OPENMEMORY and isinstance(value, dict):
         return list(openmemory.each_memory(value))
     if of is Format.TELEGRAM and isinstance(value, dict) and telegram.is_telegram(value):
@@ -83,14 +86,17 @@ def _of_one(value: Mapping[str, Any]) -> Format | None:
 
 
 def _is_ours(value: Mapping[str, Any]) -> bool:
-    """Whether it names a user or a session; messages whose content is no text are left to OpenAI's format."""
+    """Whether the value is a session end, a line of our export, or another value that names a user or a session.
+
+    A message in OpenAI's form whose content is not a text is not ours, even if it names a user.
+    """
     if value.get("type") == "session_end" or exported.is_exported(value):
         return True
     named = any(name in value for name in ("user_id", "session_id", "run_id"))
     return named and (not openai.is_message(value) or isinstance(value.get("content"), str))
 
 
-#: The order matters: memories of mem0 and OpenMemory name a user too, like values of our own format.
+#: The order matters: our own format comes after mem0 and OpenMemory, because their memories name a user too.
 _LOOKS: Final[dict[Format, Callable[[Mapping[str, Any]], bool]]] = {
     Format.CHATGPT: chatgpt.is_chatgpt,
     Format.CLAUDE: claude.is_claude,

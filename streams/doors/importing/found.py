@@ -16,16 +16,19 @@ from schemas.settings import MemorySettings
 from streams.doors.importing.formats import NAMES, Format
 
 MOST_NAMES: Final = 12
-"""The most names that an error lists."""
+"""The maximum number of speakers' names that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Options of an import: user and session for entries that name none, and the time of undated messages (epoch ms).
+    """The options of an import.
 
-    Without `undated` (standard input) they get `now`; those of our own format are left to the worker's clock. In a
-    chat between people `speaker` is the user; `zone` is for times without one. `dry`: the file is only inspected, and
-    need not say which speaker is the user.
+    `user` and `session` are for entries that name none. `undated` is the time (epoch ms) of entries without a
+    time. If it is None (standard input), such entries get `now`, but messages of our own format stay without a time.
+
+    `speaker` is the name of the user in a chat between people. `zone` is the time zone of times that name none.
+    `format` is None if it has to be recognised. With `dry`, the file is only inspected: then it need not be known
+    which speaker is the user.
     """
 
     now: int
@@ -41,9 +44,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to produce, dated `at` (epoch ms). A session end that the import adds is not `in_file`.
+    """A record to produce. `at` is its time in epoch ms.
 
-    Events of long-term memory are `lasting`; all others belong to a conversation.
+    `in_file` is True if the record is counted as an entry of the file. It is False for a session end that the import
+    adds, and for an event about a memory that another record creates. `lasting` is True for an event of the topic
+    `long-term`, and False for a record of `conversations`.
     """
 
     user_id: str
@@ -54,7 +59,7 @@ class Record:
 
     @classmethod
     def of_event(cls, event: LongTermEvent, in_file: bool = True) -> Self:
-        """Keep only the fields that were given: the worker scores an event without importance."""
+        """Serialise only the fields that were set: if `importance` is missing, the worker computes it."""
         fields = event.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         return cls(
             event.user_id, orjson.dumps({**fields, "type": event.type}), event.timestamp, in_file, lasting=True
@@ -63,7 +68,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An entry that could not be used, with its line number, and its place in words."""
+    """An entry that could not be used, and the reason.
+
+    `where` is its place in words. `line` is its line number, or 0 if it has no line of its own.
+    """
 
     line: int
     where: str
@@ -72,14 +80,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class TakenFor:
-    """The format that was recognised, or given."""
+    """The format in which the file is read: the recognised one, or the one that the user named."""
 
     format: Format
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The number of messages left out as not part of the conversation, or of memories left out as deleted."""
+    """A number of entries that are left out: messages that are not part of a conversation, or deleted memories."""
 
     messages: int
 
@@ -88,18 +96,18 @@ Found = Record | Problem | TakenFor | LeftOut
 
 
 class NotReadable(SiltstoneError):
-    """The file's format is unknown, or it is too large: the text says what to do."""
+    """The file cannot be imported, for example because its format is unknown. The text says what to do."""
 
 
 class NamesNoUser(SiltstoneError):
-    """The format has no users: pass `--user`."""
+    """The entries of this format name no user. Pass `--user`."""
 
     def __init__(self, of: Format) -> None:
         super().__init__(f"no user is named in {NAMES[of]}: pass --user")
 
 
 class NamesNoSpeaker(SiltstoneError):
-    """The user's name in a chat of several people is unknown: pass `--speaker`."""
+    """It is unknown which speaker of a chat between people is the user. Pass `--speaker`."""
 
     def __init__(self, names: Sequence[str], given: Given) -> None:
         who = ", ".join(name[:40] for name in names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
@@ -108,6 +116,6 @@ class NamesNoSpeaker(SiltstoneError):
 
 
 def digest(*parts: object) -> str:
-    """An id derived from these parts."""
+    """Return an id that is derived from these parts: equal parts give the same id."""
     joined = "\0".join(str(part) for part in parts)
     return hashlib.blake2b(joined.encode(errors="surrogatepass"), digest_size=16).hexdigest()

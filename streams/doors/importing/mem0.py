@@ -1,4 +1,4 @@
-"""A memory of mem0, as in its `get_all` and its exports: made of messages, not a message itself.
+"""Convert memories of mem0, as its `get_all` and its exports return them.
 
 {"results": [{"id": …, "memory": "Likes cricket", "user_id": "ann", "created_at": "2025-07-01T…", …}]}
 """
@@ -23,9 +23,10 @@ def is_mem0(value: Mapping[str, Any]) -> bool:
 
 
 def remembered(value: Mapping[str, Any], user: str | None, session: str | None, undated: int) -> Remember:
-    """The command that remembers it; the same memory always gives the same command. Raises `BadRecord`.
+    """Return the command to remember a memory. The same memory always gives the same command. Raises `BadRecord`.
 
-    It keeps its id if that is a UUID. mem0 gives no importance: the worker works it out.
+    The memory keeps its id if the id is a UUID. It has no importance, because mem0 has none: the worker computes it.
+    `user`, `session` and `undated` (epoch ms) replace a missing user, session and time.
     """
     text, of_user = str(value.get("memory") or "").strip(), text_id(value.get("user_id")) or user
     if of_user is None:

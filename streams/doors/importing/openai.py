@@ -1,8 +1,8 @@
-"""Messages as OpenAI's API accepts them: an array of roles and contents, alone or as `messages` of an object.
+"""Convert messages as OpenAI's API accepts them: a JSON array, or an object with this array in a field `messages`.
 
     [{"role": "user", "content": "…"}, {"role": "assistant", "content": null, "tool_calls": […]}, …]
 
-Contents may have any shape that messages elsewhere have: see schemas/contents.py.
+The content of a message may have any form that `schemas/contents.py` can read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streams.doors.importing.chats import Chat, Turn, first_moment, misshapen, t
 
 TIMES: Final = ("timestamp", "created_at", "create_time", "created", "time")
 _CHAT_IDS: Final = ("session_id", "conversation_id", "thread_id", "id")
-#: Names of an object's list of messages.
+#: Names of fields in which an object may hold its list of messages.
 _LISTS: Final = ("messages", "conversations", "conversation", "items", "turns", "dialogue", "dialog")
 
 
@@ -29,7 +29,7 @@ def is_openai(value: Mapping[str, Any]) -> bool:
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
-    """The object's list of messages; None if it has none. An empty list counts only if it is called `messages`."""
+    """Return the object's list of messages; None if it has none. Only the field `messages` may have an empty list."""
     for name in _LISTS:
         listed = value.get(name)
         if not isinstance(listed, list) or not (listed or name == "messages"):
@@ -40,12 +40,12 @@ def _messages(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def thread_of(message: Mapping[str, Any]) -> str:
-    """The conversation that a single message names; empty for none."""
+    """Return the id of the conversation that a single message names; empty if it names none."""
     return next((found for name in ("thread_id", "conversation_id") if (found := text_id(message.get(name)))), "")
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """The chat of an object with `messages`. Raises `BadRecord`."""
+    """Convert an object with a list of messages. Raises `BadRecord` if it has no such list."""
     messages = _messages(value)
     if messages is None:
         raise misshapen("it has no list of messages with a role")
@@ -58,7 +58,7 @@ def chat_of_messages(messages: Sequence[Any], identity: str | None = None, began
 
 
 def _turn(place: int, message: object) -> Turn | None:
-    """None if it has no text."""
+    """Convert a message. Returns None if it has no text. Raises `BadRecord`."""
     if not isinstance(message, dict):
         raise misshapen(f"message {place} is not an object with role and content")
     if "role" not in message and "type" in message:

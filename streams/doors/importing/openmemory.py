@@ -1,4 +1,6 @@
-"""Memories of OpenMemory's export: a ZIP with `memories.json` (a user's rows) and `memories.jsonl.gz` (one a line).
+"""Convert memories of OpenMemory's export.
+
+The export is a ZIP with `memories.json` (all rows of a user) and `memories.jsonl.gz` (a memory a line):
 
 {"user": {"user_id": "ann", …}, "apps": […], "categories": […], "memory_categories": […],
  "memories": [{"id": …, "content": "Likes skiing", "state": "active", "app_id": …, "created_at": …}]}
@@ -17,7 +19,7 @@ from streams.doors.importing import mem0
 from streams.doors.importing.chats import first_moment
 
 DELETED: Final = "deleted"
-#: States whose memories OpenMemory showed to no app: here, only the archive's search finds them.
+#: Memories in these states are archived by the import, because OpenMemory showed them to no app.
 _ASIDE: Final = ("archived", "paused")
 
 
@@ -28,7 +30,10 @@ def is_openmemory(value: Mapping[str, Any]) -> bool:
 
 
 def each_memory(value: Mapping[str, Any]) -> Iterator[Any]:
-    """Each memory of a user's rows, with names in place of its ids; a line of the other file as it is."""
+    """Yield the memories of `memories.json`, with the names of their app and categories instead of the ids.
+
+    A value of `memories.jsonl.gz` is one memory, which is yielded unchanged.
+    """
     if not isinstance(value.get("memories"), list):
         yield value
         return
@@ -46,7 +51,10 @@ def each_memory(value: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def events_of(value: object, user: str | None, session: str | None, undated: int) -> Iterator[LongTermEvent]:
-    """The events that create a memory, and archive it if OpenMemory did so. Raises `BadRecord`."""
+    """Yield the event that creates a memory. If the memory was archived or paused, yield an event that archives it.
+
+    Raises `BadRecord`.
+    """
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
         raise BadRecord("invalid_fields", "it is not a memory: it has no text in the field content")
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}

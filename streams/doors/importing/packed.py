@@ -1,4 +1,4 @@
-"""Unpack files as services deliver them: compressed by gzip, or a ZIP of which one file or folder has all chats."""
+"""Unpack exports as services deliver them: a file compressed with gzip, or a ZIP archive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from streams.doors.importing import slack
 from streams.doors.importing.damage import Archive, unzipped
 from streams.doors.importing.found import NotReadable
 
-#: The file with all chats: of OpenMemory (the one that also names the user), of Claude and ChatGPT, of WhatsApp.
+#: The name of the file to read from an archive: of OpenMemory, of Claude and ChatGPT, of WhatsApp. The archive of
+#: OpenMemory has a second file with the same memories, but only `memories.json` names the user.
 _HAS_ALL: Final = (
     re.compile(r"memories\.json"),
     re.compile(r"conversations\.json"),
@@ -20,7 +21,7 @@ _HAS_ALL: Final = (
 
 
 def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
-    """The content of the file; for Slack, the archive itself. Raises `NotReadable` for other and damaged archives."""
+    """Return the unpacked file; for Slack, the open archive. Raises `NotReadable` for unknown and damaged archives."""
     begins = opened.peek(4)[:4]
     if begins[:2] == b"\x1f\x8b":
         return unzipped(opened)

@@ -1,4 +1,4 @@
-"""Chats between people: one of them is the user whose memory the chat becomes; the others count as the assistant.
+"""Chats between people. One person is the user, for whom memories are made; all others count as the assistant.
 
 Every message keeps its speaker's name, so a memory says who said what.
 """
@@ -15,8 +15,9 @@ from streams.doors.importing.chats import Chat, Turn
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One message; `at` is epoch ms, `place` its number in the chat, from 1. `also` has other names of the speaker,
-    such as an id.
+    """One message. `at` is its time in epoch ms, `place` its position in the chat, from 1.
+
+    `name` is the speaker's name, and `also` has other names of the speaker, such as an id.
     """
 
     place: int
@@ -27,15 +28,17 @@ class Spoken:
     also: tuple[str, ...] = ()
 
     def is_by(self, names: Collection[str]) -> bool:
-        """Whether one of these names, in lower case, is the speaker's."""
+        """Whether the speaker has one of these names, which must be case-folded."""
         return any(name.casefold() in names for name in (self.name, *self.also))
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A chat between people. `owner` has names of the person who exported it, if the file tells.
+    """A chat between people.
 
-    `left_out` and `problems` as in `Chat`. `of_many`: the file may have chats in which the user wrote nothing.
+    `owner` has the names of the person who exported the chat; it is empty if the file does not say. `left_out` and
+    `problems` have the same meaning as in `Chat`. `of_many` is True if the file has several chats: then the user may
+    have written nothing in this one.
     """
 
     spoken: Sequence[Spoken]
@@ -54,7 +57,7 @@ class Talk:
         return any(one.is_by(mine) for one in self.spoken)
 
     def chat(self, names: Iterable[str]) -> Chat:
-        """The chat with the messages of these names as the user's, and all others as the assistant's."""
+        """Convert to a `Chat`. A speaker with one of these names is the user, and all others are the assistant."""
         mine = _folded(names)
         turns = tuple(
             Turn(

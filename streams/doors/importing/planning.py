@@ -16,7 +16,10 @@ from streams.doors.importing.found import Found, LeftOut, Problem, Record, Taken
 
 @dataclass(slots=True)
 class PlannedSession:
-    """Messages of a session by speaker: a name, or user, assistant, system, tool. Times are epoch ms."""
+    """The number of messages of a session by speaker, and the times of its first and last message (epoch ms).
+
+    A speaker is a name or, if the message has none, a role: user, assistant, system or tool.
+    """
 
     user_id: str
     speakers: Counter[str] = field(default_factory=Counter)
@@ -31,7 +34,7 @@ class PlannedSession:
 
 @dataclass(slots=True)
 class Plan:
-    """The records that would be produced, session by session, and the entries that would not."""
+    """The messages that an import would produce, by session, and its memories, left-out entries and problems."""
 
     format: Format | None = None
     sessions: dict[str, PlannedSession] = field(default_factory=dict)
@@ -60,7 +63,7 @@ class Plan:
 
 
 def planned(found: Iterable[Found]) -> Plan:
-    """The plan for the results of `records`."""
+    """Build the plan from the results of `records`."""
     plan = Plan()
     for one in found:
         match one:

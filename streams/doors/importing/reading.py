@@ -1,7 +1,7 @@
-"""Read the JSON values of a file one at a time, each with its place: an object a line, an array, or one object.
+"""Read the JSON values of a file one at a time, each with its place in the file.
 
-Lines and array elements are read one after the other, so the file may have any size. `MOST` limits the size of a
-value, and so the memory that reading needs.
+A file has an object a line, an array, or one object. Lines and array elements are read one after the other, so the
+file may have any size. `MOST` limits the size of a value, and therefore the memory that reading needs.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ import orjson
 from schemas.errors import BadRecord
 from schemas.halves import json_text, read_json
 
-#: The most bytes of a line or an object, or characters of an array's element.
+#: The maximum size of a value: in bytes for a line or an object, in characters for an element of an array.
 MOST: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
 _SKIPPED: Final = b" \t\r\n\xef\xbb\xbf"  # with the byte order mark that some editors write
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
-#: orjson's error for content after the end of a value.
+#: The beginning of orjson's error if there is content after the end of a value.
 _BEHIND: Final = "unexpected content after document"
 
 
 class Item(NamedTuple):
-    """A value, or a problem, and its place, such as `line 3`. `line` is 0 unless it has a line of its own."""
+    """A value, or a problem. `where` is its place in words, such as `line 3`.
+
+    `line` is its line number, or 0 if it has no line of its own.
+    """
 
     where: str
     value: Any = None
@@ -37,10 +40,10 @@ class Item(NamedTuple):
 
 
 def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item]:
-    """The values of a file in any of these forms; with `by_lines`, always an object a line.
+    """Yield the values of a file. Its form is detected, but with `by_lines`, it always has an object a line.
 
-    A bad line affects no other line; after a fault in an array or an object, nothing more is read. An array or object
-    may follow another.
+    After a bad line, reading continues with the next line. After a fault in an array, or in an object of several
+    lines, reading stops. Several arrays or objects may follow one another.
     """
     number, first = _begin(opened)
     if first == b"[" and not by_lines:
@@ -59,7 +62,7 @@ def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item
 
 
 def _begin(opened: io.BufferedReader) -> tuple[int, bytes]:
-    """The line number and value of the first byte that is no white space; that byte is left unread."""
+    """Skip white space. Return the line number and the value of the next byte, which is left unread."""
     number = 1
     while (first := opened.peek(1)[:1]) and first in _SKIPPED:
         number += opened.read(1) == b"\n"
@@ -86,7 +89,7 @@ def _line(number: int, line: bytes) -> Item:
 
 
 def _objects(content: bytes) -> Iterator[Item]:
-    """One object of several lines, or several objects in sequence."""
+    """Yield one object of several lines, or several objects that follow one another."""
     if len(content) > MOST:
         yield Item("the object", problem=_too_large("it"))
         return
@@ -100,9 +103,9 @@ def _objects(content: bytes) -> Iterator[Item]:
 
 
 def _elements(opened: io.BufferedReader) -> Iterator[Item]:
-    """Decode elements in place, and read more text when an element is incomplete.
+    """Yield the elements of an array. If the text that was read ends inside an element, read more and try again.
 
-    Another array or a value may follow the array's end: these are elements as well.
+    Values after the end of the array, and elements of further arrays, are yielded as elements too.
     """
     reader = io.TextIOWrapper(opened, encoding="utf-8", newline="")
     number = 1

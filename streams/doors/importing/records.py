@@ -1,9 +1,9 @@
-"""Convert a file to our records: messages and session ends, or commands to remember.
+"""Convert a file to our records: messages and session ends, or events of long-term memory.
 
     for one in records(opened, Given(user="ann", now=now_ms())): ...
 
-The records depend only on the file and the options. Ids are derived from the file, so the same file gives the same
-records again, and a worker that has them changes nothing.
+The records depend only on the file and the options. Their ids are derived from the file, so the same file gives the
+same records again, and a worker that has already processed them changes nothing.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ from streams.doors.importing.packed import unpacked
 from streams.doors.importing.people import Talk
 from streams.doors.importing.reading import Item, items
 
-#: In a conversation of single messages, which is complete only at the end of the file.
+#: The maximum number of messages in a conversation whose messages are separate values of the file. They are kept in
+#: memory until the end of the file, because only then is the conversation complete.
 MOST_MESSAGES: Final = 100_000
 _OPTIONS: Final = {"user_id": "--user", "session_id": "--session"}
-#: Give up after so many values of unknown format.
+#: The maximum number of values that are read until one has a known format.
 MOST_PASSED: Final = 1000
-#: If so many lines at the beginning are no JSON, one error covers them all.
+#: If this number of lines at the beginning of the file are not JSON, reading stops with one error for the whole file.
 NO_JSON_LINES: Final = 3
 _CHATS: Final = {
     Format.OPENAI: openai.chat_of,
@@ -67,7 +68,7 @@ _CHATS: Final = {
 
 
 def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
-    """The records of the file, in its order. Raises `NotReadable`, `NamesNoUser` and `NamesNoSpeaker`."""
+    """Yield the format, then the records and problems. Raises `NotReadable`, `NamesNoUser` and `NamesNoSpeaker`."""
     of, content, passed = given.format, unpacked(opened), list[Item]()
     if isinstance(content, zipfile.ZipFile):
         if of not in (None, Format.SLACK):
@@ -91,7 +92,7 @@ def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
 
 
 def _recognised(read: Iterator[Item]) -> tuple[Format | None, list[Item], Iterator[Item]]:
-    """The format of the first recognised value, the items before it, and the items from it on.
+    """Return the format of the first recognised value, the items before this value, and the items from this value on.
 
     The format is None if no value could be read. Raises `NotReadable` if values were read but none was recognised.
     """
@@ -144,9 +145,10 @@ def _of_format(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found
 
 
 def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
-    """A message, the end of a session, or a memory of an export. Raises `BadRecord`.
+    """Convert a message, the end of a session, or a line of our own export. Raises `BadRecord`.
 
-    If it has neither time nor id, its id is derived from its place in the file.
+    A message without a time and an id gets an id that is derived from its place in the file (`number`) and its
+    content, except on standard input.
     """
     if not isinstance(value, dict):
         raise BadRecord("not_an_object", f"it is a JSON {type(value).__name__}, not an object")
@@ -177,7 +179,7 @@ def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
 
 
 def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
-    """Add the command line options that would supply missing fields."""
+    """Add to the error the command line options that would supply the missing fields."""
     lacking = [option for name, option in _OPTIONS.items() if name not in fields and f"{name}: " in str(why)]
     if not lacking:
         return why
@@ -185,14 +187,14 @@ def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
 
 
 def _memories(value: Any, _: int, given: Given) -> Iterator[Found]:
-    """A command to remember. Raises `BadRecord`."""
+    """Convert a memory of mem0 to a command to remember it. Raises `BadRecord`."""
     if not isinstance(value, dict) or not mem0.is_mem0(value):
         raise BadRecord("invalid_fields", "it is not a memory: it has no text in the field memory")
     yield Record.of_event(mem0.remembered(value, given.user, given.session, _undated(given)))
 
 
 def _rows(value: Any, _: int, given: Given) -> Iterator[Found]:
-    """A memory of OpenMemory, which may be archived. Raises `BadRecord`."""
+    """Convert a memory of OpenMemory, which may be deleted or archived. Raises `BadRecord`."""
     if isinstance(value, dict) and value.get("state") == openmemory.DELETED:
         yield LeftOut(1)
         return
@@ -239,14 +241,17 @@ def _of_chats(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found]
 
 
 def _loose(of: Format, value: Mapping[str, Any]) -> str | None:
-    """The conversation that a single message names, empty for none; None if the value is a conversation."""
+    """Return the id of the conversation that a single message names; empty if it names none.
+
+    Returns None if the value is not a single message, but a whole conversation.
+    """
     if of is Format.OPENAI and "messages" not in value and not openai.is_openai(value):
         return openai.thread_of(value)
     return "" if of is Format.SLACK and slack.is_slack(value) else None
 
 
 def _chat(of: Format, value: Any, given: Given) -> Chat:
-    """The chat of a value. Raises `BadRecord` if it is none."""
+    """Convert a value to a chat. Raises `BadRecord` if it is not a conversation, and `NamesNoSpeaker`."""
     if of is Format.OPENAI and isinstance(value, list):
         return openai.chat_of_messages(value)
     if of is Format.WHATSAPP:
@@ -261,7 +266,7 @@ def _chat(of: Format, value: Any, given: Given) -> Chat:
 
 
 def _between(talk: Talk, given: Given) -> Chat:
-    """The chat, with one speaker as the user. Raises `NamesNoSpeaker`."""
+    """Convert a chat between people. Raises `NamesNoSpeaker` if it is unknown which speaker is the user."""
     mine = [given.speaker] if given.speaker is not None else [*talk.owner, *([given.user] if given.user else [])]
     elsewhere = talk.of_many and (given.speaker is not None or bool(talk.owner))
     if talk.spoken and not (given.dry or elsewhere or talk.is_by_any_of(mine)):

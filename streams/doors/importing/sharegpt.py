@@ -1,4 +1,4 @@
-"""A conversation in the format of ShareGPT, and of data sets that follow it.
+"""Convert conversations in the format of ShareGPT, which many data sets use.
 
 {"id": "QWJhYvA_0", "conversations": [{"from": "human", "value": "…"}, {"from": "gpt", "value": "…"}]}
 """
@@ -26,7 +26,7 @@ _SPEAKERS: Final = {
     "tool": Role.TOOL,
     "observation": Role.TOOL,
 }
-#: Tool calls: not part of the conversation.
+#: Speakers of tool calls, which are left out because they are not part of the conversation.
 _CALLS: Final = ("function_call", "tool_call")
 
 
@@ -36,7 +36,7 @@ def is_sharegpt(value: Mapping[str, Any]) -> bool:
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """Raises `BadRecord`."""
+    """Convert a conversation. Raises `BadRecord` if it has no list of messages."""
     said = _said(value)
     if said is None:
         raise misshapen("it has no list of conversations")
@@ -48,7 +48,7 @@ def _said(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _turn(place: int, said: object) -> Turn | None:
-    """None if it has no text."""
+    """Convert a message. Returns None if it has no text. Raises `BadRecord`."""
     if not isinstance(said, dict):
         raise misshapen(f"message {place} is not an object with from and value")
     speaker, words = said.get("from"), said.get("value", said.get("text"))

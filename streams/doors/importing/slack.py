@@ -1,8 +1,10 @@
-"""An export of Slack: a ZIP with a folder for each channel, in which each day's file is an array of messages.
+"""Convert an export of Slack.
+
+The export is a ZIP with a folder for each channel. A folder has a file for each day, with an array of messages:
 
 {"type": "message", "user": "U024BE7LH", "text": "Hello <@U0G9QF9C6>", "ts": "1704103200.000100"}
 
-Its `users.json` has the names of people.
+The file `users.json` of the archive has the names of people.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ from streams.doors.importing.chats import moment, text_id
 from streams.doors.importing.people import Spoken, Talk
 from streams.doors.importing.reading import MOST, Item
 
-#: A file of the archive that belongs to no channel.
+#: The file of the archive with the names of people.
 _USERS: Final = "users.json"
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.json")
-#: Subtypes of people's messages. Others report who joined, what was renamed, or what a program did.
+#: Subtypes of messages that people wrote. Other subtypes are notices, such as that a person has joined.
 _SAID: Final = (None, "me_message", "thread_broadcast", "file_share")
-#: <@U1|ann>, <#C1|general>, <!here>, <https://…|a page>
+#: Mentions and links in a text, such as <@U1|ann>, <#C1|general>, <!here>, <https://…|a page>.
 _MARKED: Final = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
 
 
 def is_slack(value: Mapping[str, Any]) -> bool:
-    """Whether it is a message of a day's file."""
+    """Whether the value is a message, as in the file of a day."""
     return value.get("type") == "message" and isinstance(value.get("ts"), str) and "role" not in value
 
 
@@ -41,13 +43,16 @@ def is_export(archive: zipfile.ZipFile) -> bool:
 
 
 def _channel(name: str) -> str | None:
-    """The channel of a day's file; None for other files."""
+    """Return the channel of a day's file; None for other files."""
     folder, _, file = name.rpartition("/")
     return folder.rpartition("/")[2] or None if _DAY.fullmatch(file) else None
 
 
 def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
-    """The messages of each channel, of all days, with the names of people."""
+    """Yield an item for each channel, with its messages of all days and the names of people.
+
+    If a file of the channel cannot be read, an item with the problem comes before it.
+    """
     names = _names(archive)
     days: dict[str, list[str]] = {}
     for name in sorted(archive.namelist()):
@@ -72,7 +77,7 @@ def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
 
 
 def of_channel(value: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, str], str]:
-    """Messages, names and channel of a value of `channels`. Raises `BadRecord`."""
+    """Return messages, names and channel from the value of a channel's item. Raises `BadRecord` for other values."""
     try:
         return value["messages"], value["names"], value["channel"]
     except KeyError:

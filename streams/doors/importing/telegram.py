@@ -1,4 +1,4 @@
-"""Chats exported by Telegram Desktop as JSON: one, or all of an account.
+"""Convert chats that Telegram Desktop exported as JSON: one chat, or all chats of an account.
 
 {"name": "Tom", "type": "personal_chat", "id": 7, "messages": [
   {"id": 1, "type": "message", "date_unixtime": "1704103200", "from": "Ann", "from_id": "user1", "text": "Hello"}]}
@@ -18,7 +18,7 @@ from streams.doors.importing.people import Spoken, Talk
 
 _NAMELESS: Final = "Deleted Account"
 OWNER: Final = "siltstone_owner"
-"""The field in which `each_chat` stores the owner of the export."""
+"""The field in which `each_chat` stores the user id of the export's owner."""
 
 
 def is_telegram(value: Mapping[str, Any]) -> bool:
@@ -71,7 +71,11 @@ def talk_of(value: Mapping[str, Any], zone: tzinfo) -> Talk:
 
 
 def _owner(value: Mapping[str, Any], spoken: list[Spoken]) -> tuple[str, ...]:
-    """The owner of the export; in a chat of two, the person after whom the chat is not named."""
+    """Return the id or the name of the export's owner; empty if it is unknown.
+
+    A personal chat has the name of the other person. So if the speakers have exactly one other name, it is
+    the owner's.
+    """
     if value.get(OWNER):
         return (str(value[OWNER]),)
     others = {one.name for one in spoken} - {str(value.get("name"))}
@@ -79,7 +83,7 @@ def _owner(value: Mapping[str, Any], spoken: list[Spoken]) -> tuple[str, ...]:
 
 
 def _local(value: object, zone: tzinfo) -> int | None:
-    """Epoch ms of a local time; `zone` is for times that have none."""
+    """Convert an ISO time to epoch ms; None if it is not a time. `zone` is the zone of a time that names none."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -88,7 +92,7 @@ def _local(value: object, zone: tzinfo) -> int | None:
 
 
 def _text(value: object) -> str:
-    """Join a text whose pieces may be bold or links."""
+    """Join the pieces of a text. Telegram stores bold words and links as separate objects."""
     pieces = value if isinstance(value, list) else [value]
     texts = [one.get("text") if isinstance(one, dict) else one for one in pieces]
     return without_halves("".join(one for one in texts if isinstance(one, str)))

@@ -1,4 +1,4 @@
-"""Answers of tools for which the API's own answer would tell an assistant too much, or too little."""
+"""The answers of tools whose API answer has too much or too little data for an assistant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The caller of a tool, kept in the context of the current request, since tools do not get the request."""
+"""The caller of a tool. It is kept in a context variable, because tools do not get the request."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from schemas.tokens import Scope
 from streams.access.authorize import Principal, authorize
 from streams.doors.http.asker import asker
 
-#: Headers that identify the caller and its page; a tool's requests to the API carry them too.
+#: Headers that identify the caller and its web page. A tool's requests to the API carry the same headers.
 _PASSED_ON: Final = ("authorization", "cookie", "host", "origin")
-#: If no tokens are required, every user of the machine may do everything.
+#: The principal if no tokens are required: every user of the machine may do everything.
 _ANYBODY: Final = Principal("anybody", None, frozenset(Scope))
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The principal, and the headers that prove it."""
+    """The caller's principal, and the headers by which the API recognizes the caller."""
 
     principal: Principal
     headers: Mapping[str, str]
@@ -32,7 +32,7 @@ class Caller:
         return cls(asker(request) or _ANYBODY, headers)
 
     def admit(self, user_id: str | None, scope: Scope) -> None:
-        """Raises `AccessDenied` if the caller may not do this with the user's memories. None: the token's user."""
+        """Raises `AccessDenied` if the caller lacks the scope for this user. None means the token's only user."""
         authorize(self.principal, self.principal.only_user if user_id is None else user_id, scope)
 
 

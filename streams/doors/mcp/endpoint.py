@@ -1,4 +1,4 @@
-"""`/mcp` in the API: streamable HTTP without sessions, each request answered with JSON."""
+"""`/mcp` in the API: streamable HTTP without sessions. Each request is answered with JSON."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from streams.doors.mcp.own_api import OwnApi
 from streams.doors.mcp.server import MemoryServer
 from streams.doors.mcp.tools import Tools
 
-#: `Hosts` has checked the host before all routes. By default the SDK would accept only loopback's names.
+#: The SDK's own check of the host is off, because it accepts only loopback names. `Hosts` has checked the host.
 _LOOKED_AT_ALREADY: Final = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
 class McpEndpoint:
-    """An ASGI application that serves only within `lifespan`, the API's.
+    """The ASGI application of `/mcp`. It serves only while the API is inside `lifespan`.
 
-    Workers keep no sessions, so the next call may go to another worker.
+    Workers keep no sessions, so the next call of a client may go to another worker.
     """
 
     path: Final = "/mcp"

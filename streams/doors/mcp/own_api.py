@@ -1,7 +1,7 @@
 """The worker's own HTTP API, called within the process on behalf of a tool's caller.
 
-Tools use the API's guard, validation, waits for writes, forwarding to a user's owner and texts of refusals, so these
-exist once. No socket is opened.
+So the API's checks of tokens and values, its waiting for writes, its forwarding and its error texts apply to tools as
+well, and are not written twice. No socket is opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Refused(ToolError):
 
 
 class OwnApi:
-    """A client of the API; close it after use. The API logs unexpected exceptions and answers them as refusals."""
+    """A client of the API. Close it after use. If an unexpected exception occurs, the API logs it and answers 500."""
 
     def __init__(self, api: ASGIApp) -> None:
         self._http = httpx.AsyncClient(
@@ -39,7 +39,7 @@ class OwnApi:
         await self._http.aclose()
 
     async def ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """The JSON answer. Parameters and body fields that are None are left out. Raises `Refused`."""
+        """Send a request without the parameters and body fields that are None. Return the JSON. Raises `Refused`."""
         for kind in ("params", "json"):
             if kind in options:
                 options[kind] = {name: value for name, value in options[kind].items() if value is not None}

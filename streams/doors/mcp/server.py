@@ -1,4 +1,4 @@
-"""The MCP server: each caller sees the tools of its scopes; other calls are refused in one line."""
+"""The MCP server. Callers see only the tools that their scopes allow. Other calls are refused with one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ INSTRUCTIONS: Final = (
 
 @contextlib.contextmanager
 def _logging_left_alone() -> Iterator[None]:
-    """Keep `MCPServer` from changing the logging: its `logging.basicConfig` does nothing if a root handler exists."""
+    """Prevent `MCPServer` from changing the logging of the process.
+
+    It calls `logging.basicConfig`, which does nothing if the root logger has a handler.
+    """
     handler = logging.NullHandler()
     logging.getLogger().addHandler(handler)
     try:
@@ -42,7 +45,7 @@ def _logging_left_alone() -> Iterator[None]:
 
 
 class MemoryServer(MCPServer[Any]):
-    """A server of these tools. It keeps no state between calls: any worker may get the next one."""
+    """A server of these tools. It keeps no state between calls, so any worker may get the next call."""
 
     def __init__(self, tools: list[Tool]) -> None:
         with _logging_left_alone():
@@ -68,7 +71,7 @@ class MemoryServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool. Refusals are error results. Raises `MCPError` if there is no such tool."""
+        """Call a tool. A refusal is returned as an error result. Raises `MCPError` if there is no such tool."""
         if name not in self._parameters or name not in TOOLS:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
         caller = CALLER.get()
@@ -82,13 +85,13 @@ class MemoryServer(MCPServer[Any]):
         except AccessDenied as exc:
             return _refused(str(exc))
         except UnexpectedToolError:
-            raise  # the SDK, our caller, logs it and answers without its text
+            raise  # the SDK, which called this method, logs it and answers without its text
         except ToolError as exc:
             return _refused(_line(exc))
 
 
 def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:
-    """The schema for this caller: the user is required, or left out if the token has only one."""
+    """A tool's schema for this caller. The user is required, but left out if the token is of one user."""
     fields = {name: field for name, field in parameters["properties"].items() if name != USER}
     required = list(parameters.get("required", []))
     if principal.only_user is None:
@@ -102,9 +105,10 @@ def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:
 
 
 def _given(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without those that clients add (n8n: `toolCallId`), and without empty optional ones.
+    """The arguments without unknown ones, such as `toolCallId` of n8n, and without empty optional ones.
 
-    Forms and models send `""` and null for omitted arguments. The token's own user may be named.
+    Forms and models send `""` or null for arguments that they omit. The user is kept even if the schema leaves it
+    out, because a caller may name the token's only user.
     """
     known = {USER, *schema["properties"]}
     empty = {name for name, value in arguments.items() if value in (None, "") and name not in schema["required"]}
@@ -112,7 +116,7 @@ def _given(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrong(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
-    """The error of the arguments: a missing one, or a user that is not text; empty if there is none."""
+    """The text of an error in the arguments: one is missing, or the user is not text. Empty if there is no error."""
     missing = [name for name in schema["required"] if arguments.get(name) is None]
     if missing:
         return f"{missing[0]}: is missing"
@@ -121,7 +125,7 @@ def _wrong(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
 
 
 def _line(exc: ToolError) -> str:
-    """The text of the cause, without the SDK's wrapping and without the given values."""
+    """The text of the original error, without the text that the SDK adds, and without values of the arguments."""
     cause = exc.__cause__ or exc
     if isinstance(cause, ValidationError):
         return complaints({**one, "loc": ("arguments", *one["loc"])} for one in cause.errors())

@@ -1,6 +1,6 @@
-"""The nine tools: flat parameters in, the API's answer out, typed and as text.
+"""The nine tools. Their parameters are flat. They return the API's answer both as typed data and as text.
 
-If the token is of one user, that is the user: the server removes the parameter from such a caller's schema.
+If the caller's token is of one user, the tools use that user. The server then removes `user_id` from their schemas.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from streams.doors.mcp import rendering
 from streams.doors.mcp.answers import Forgotten, Written
 from streams.doors.mcp.own_api import OwnApi, Refused
 
-#: Seconds that a write waits until it can be read; after that it reports that it is accepted.
+#: The maximum seconds that a tool waits until its write can be read. After that, the tool reports only that the
+#: write is accepted.
 APPLIED_SECONDS: Final = 10
 _WAIT: Final = {"wait": "applied", "timeout": APPLIED_SECONDS}
 
@@ -40,7 +41,7 @@ def _answer(text: str, content: BaseModel | dict[str, Any]) -> CallToolResult:
 
 
 class Tools:
-    """The tools, over the worker's own API. A method's docstring is the tool's description for the assistant."""
+    """The tools call the worker's own API. A method's docstring is the tool's description for the assistant."""
 
     def __init__(self, api: OwnApi) -> None:
         self._ask = api.ask
@@ -178,7 +179,10 @@ class Tools:
         return _answer(rendering.summary(answer), answer)
 
     async def _is_memory(self, path: str, user: dict[str, str | None]) -> bool:
-        """True for archived memories too. It requests the history: reading a memory may count as an access."""
+        """Whether the user has this memory, archived or not.
+
+        This requests the memory's history, because a request for the memory itself would count as an access.
+        """
         try:
             await self._ask("GET", f"{path}/history", params=user)
         except Refused as exc:

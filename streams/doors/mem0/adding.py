@@ -36,7 +36,7 @@ _IDENTITY = ("user_id", "agent_id", "app_id", "run_id")
 
 
 class Added(Body):
-    """The messages to add, and their owner: in fields, or in `filters`."""
+    """The messages to add, and their owner, who is named in fields such as `user_id`, or in `filters`."""
 
     messages: list[Any] = Field(min_length=1, max_length=MOST_MESSAGES)
     user_id: Id | None = None
@@ -66,11 +66,11 @@ class Added(Body):
         return self
 
     def chat(self) -> Chat:
-        """The messages that have text; pictures and tool calls have none."""
+        """The messages that have text. Pictures and tool calls are left out."""
         return chat_of_messages(self.messages)
 
     def said_at(self) -> int:
-        """The time of the messages, in epoch ms. Raises 400."""
+        """The time of the messages, in epoch ms. Raises an `HTTPException` (400) if `timestamp` is not a time."""
         if self.timestamp is None:
             return now_ms()
         at = moment(self.timestamp)
@@ -79,7 +79,11 @@ class Added(Body):
         return at
 
     def id_of(self, user_id: str, *turns: Turn) -> uuid.UUID:
-        """An id of these turns' content if they have a time, so that repeating the call adds nothing; else random."""
+        """An id for these turns.
+
+        If they have a time, the id is derived from their content: a repeated call then adds nothing. Otherwise the id
+        is random.
+        """
         if self.timestamp is None and all(turn.at is None for turn in turns):
             return uuid.uuid4()
         said = [(turn.place, turn.role, turn.text, turn.at) for turn in turns]
@@ -91,7 +95,10 @@ class Added(Body):
 
 
 class Done(NamedTuple):
-    """The ids of the added messages or memories; `not_taken` has the reason for each message that was refused."""
+    """The ids of the added messages or memories.
+
+    `applied`: whether they can be read now. `not_taken` has the reason for each message that was refused.
+    """
 
     ids: set[str]
     applied: bool
@@ -105,7 +112,7 @@ class Adding:
         self._service = service
 
     async def add(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
-        """Add the messages, recorded with these `sources`. Raises 400 if none of them can be added."""
+        """Add the messages with these `sources`. Raises an `HTTPException` (400) if none of them can be added."""
         return await (self._say if given.infer else self._remember)(given, user_id, seconds, sources)
 
     async def _say(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:

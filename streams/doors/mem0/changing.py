@@ -29,7 +29,7 @@ from tables.memories.editing import OURS, outgrows
 from tables.memories.shard import Shard
 
 Named = Annotated[Id | None, Query()]
-#: Characters: more than the client's options can produce.
+#: The maximum length of the parameter `filters`, in characters. The client's options are always shorter.
 MOST_FILTERS: Final = 4096
 
 
@@ -63,8 +63,8 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
     async def add(given: Added, caller: Writer) -> dict[str, Any]:
         """Add messages to a session, or with `infer: false` remember them verbatim.
 
-        The results can be found now: memories, and exchanges that are not memories yet, under the same id.
-        `not_taken` has the reason for each message that was refused.
+        `results` has the memories, and the exchanges that are not memories yet, that can be found now. If an exchange
+        becomes a memory, it keeps its id. `not_taken` has the reason for each message that was refused.
         """
         user_id = caller.user(given.user_id)
         done = await adding.add(given, user_id, WAIT_SECONDS, caller.sources)
@@ -82,7 +82,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.put("/v1/memories/{memory_id}/")
     async def update(memory_id: uuid.UUID, change: Update, caller: Writer) -> Entry:
-        """Edit a memory. A new text is embedded again; the history keeps the old one."""
+        """Edit a memory. A new text is embedded, and the memory's history keeps the old text."""
         user_id = await owners.user_of(caller, memory_id)
         memory = await entries.memory(user_id, memory_id)
         metadata = None if change.metadata is None else _in_place(memory, change.metadata)
@@ -96,7 +96,10 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.delete("/v1/memories/{memory_id}/")
     async def delete(memory_id: uuid.UUID, caller: Writer, delete_linked: bool = False) -> dict[str, str]:
-        """Forget a memory; with `delete_linked`, also all that it superseded, directly or indirectly."""
+        """Forget a memory.
+
+        With `delete_linked`, also forget all memories that it superseded, directly or indirectly.
+        """
         user_id = await owners.user_of(caller, memory_id)
         memory, _ = await entries.one(user_id, memory_id)
         ids = {memory.id} | (_behind(memory.id, await service.of_user(user_id)) if delete_linked else set())
@@ -112,7 +115,11 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         run_id: Named = None,
         filters: Annotated[str | None, Query(max_length=MOST_FILTERS)] = None,
     ) -> dict[str, str]:
-        """Forget everything of a user, or everything of an agent, an app or a run, including archived memories."""
+        """Forget all data of a user.
+
+        With an agent, an app, a run or other filters, forget only the user's memories and exchanges that match,
+        including archived memories.
+        """
         wanted = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
         conditions = {name: value for name, value in wanted.items() if value is not None}
         try:
@@ -132,7 +139,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.delete("/v2/entities/{kind}/{name:path}/")
     async def delete_user(kind: str, name: Id, caller: Writer) -> dict[str, str]:
-        """Forget everything of a user, the only kind of entity here."""
+        """Forget all data of a user. Users are the only kind of entity here."""
         if kind != "user":
             raise refused(f"{kind}: only users are entities here: use delete_all(user_id=…, {kind}_id=…)")
         user = caller.user(name)
@@ -143,7 +150,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
 
 def _in_place(memory: Memory, metadata: dict[str, Any]) -> dict[str, Any]:
-    """A patch that replaces the memory's metadata, except our own keys."""
+    """A metadata patch that sets `metadata` and removes all other keys, except those that Siltstone itself uses."""
     kept = {*OURS, APP}
     return {**{key: None for key in memory.meta if key not in kept}, **metadata}
 
@@ -154,7 +161,7 @@ def _archived(shard: Shard, user_id: str, conditions: Sequence[Condition]) -> li
 
 
 def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:
-    """All memories that it superseded, directly or indirectly."""
+    """The ids of all memories that this memory superseded, directly or indirectly."""
     older = dict[uuid.UUID, set[uuid.UUID]]()
     for memory in memories:
         if memory.superseded_by is not None:
@@ -167,7 +174,10 @@ def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:
 
 
 def _object(filters: str | None) -> dict[str, Any]:
-    """Parse `filters` of the query, which the client's options write as a Python literal. Raises 400."""
+    """Parse the query parameter `filters`, which mem0's client writes as a Python literal.
+
+    Raises an `HTTPException` (400) if it is not an object.
+    """
     if filters is None:
         return {}
     try:

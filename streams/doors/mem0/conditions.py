@@ -1,4 +1,4 @@
-"""Conditions on memories that our own filters do not have: OR, NOT, and parts of a text."""
+"""Conditions on memories that Siltstone's own filters do not have: OR, NOT, and words in a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.recall.filtering import Condition, field_of
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """All conditions hold; true if there are none."""
+    """True if all `conditions` match, or if there are none."""
 
     conditions: tuple[Condition, ...]
 
@@ -20,7 +20,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one condition holds."""
+    """True if at least one of the `conditions` matches."""
 
     conditions: tuple[Condition, ...]
 
@@ -30,7 +30,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """The condition does not hold."""
+    """True if the `condition` does not match."""
 
     condition: Condition
 
@@ -40,7 +40,7 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class HasOne:
-    """The field is a list with at least one of these values, or a text that contains one."""
+    """True if the field is a list with at least one of these values, or a text that contains one."""
 
     field: str
     values: frozenset[str]
@@ -54,7 +54,7 @@ class HasOne:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """The field's text, or one of its texts, contains `words`; with `folded`, regardless of case."""
+    """True if the field is a text that contains `words`, or a list with such a text. If `folded`, case is ignored."""
 
     field: str
     words: str

@@ -1,4 +1,4 @@
-"""Memories as mem0 shows them, and the lists of memories and of exchanges that are not memories yet."""
+"""Memories in the form of mem0, and lists of them. The lists also have exchanges that are not memories yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 
 Entry = dict[str, Any]
-#: The state of a memory; exchanges have `short_term`.
+#: The field `state` of a memory. An exchange that is not a memory yet has `short_term`.
 STORED: Final = "memory"
 
 
@@ -29,7 +29,7 @@ Edits = Mapping[uuid.UUID, int]
 
 
 def of_memory(memory: Memory, edits: Edits, *, kept: bool) -> Entry:
-    """`kept`: it is a memory; else an exchange that is not one."""
+    """The entry of a memory. If `kept` is false, `memory` is an exchange that is not a memory yet."""
     made = _entry(memory, memory.user_id, memory.text, iso(memory.created_at), memory.meta, edits)
     return {**made, "state": STORED if kept else SHORT_TERM}
 
@@ -71,26 +71,28 @@ class Entries:
     async def of_user(
         self, user_id: str, conditions: Sequence[Condition] = (), *, replaced: bool = False
     ) -> list[tuple[Memory, bool]]:
-        """Entries that match all conditions, newest first, each with whether it is a memory or only an exchange.
+        """The user's memories and exchanges that match all conditions, newest first.
 
-        `replaced`: also memories that were superseded.
+        The flag beside each is true for a memory, and false for an exchange that is not a memory yet. If `replaced`,
+        memories are included that a newer memory or a summary replaces.
         """
-        before = await self._service.said_by(user_id)  # before the memories, to miss none promoted meanwhile
+        # Exchanges are read before memories: so an exchange that is promoted in between is found as a memory.
+        before = await self._service.said_by(user_id)
         now = self._service.clock.now()
         return await self._service.users.ask(user_id, _chosen, user_id, before, conditions, replaced, now)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, bool]:
-        """The same for one id. Raises `MemoryNotFound`."""
+        """The memory or exchange with this id, with the same flag as in `of_user`. Raises `MemoryNotFound`."""
         try:
             return await self._service.one(user_id, memory_id), True
         except MemoryNotFound:
             for memory in await self._service.said_by(user_id):
                 if memory.id == memory_id:
                     return memory, False
-        return await self._service.one(user_id, memory_id), True  # it was promoted meanwhile
+        return await self._service.one(user_id, memory_id), True  # it may be promoted by now
 
     async def memory(self, user_id: str, memory_id: uuid.UUID) -> Memory:
-        """The memory with this id. Raises `MemoryNotFound`; 409 for an exchange that is not a memory."""
+        """The memory with this id. Raises `MemoryNotFound`, or 409 if the id is that of an exchange."""
         found, kept = await self.one(user_id, memory_id)
         if not kept:
             raise HTTPException(
@@ -111,7 +113,11 @@ def _chosen(
     replaced: bool,
     now: int,
 ) -> list[tuple[Memory, bool]]:
-    """Runs on the shard's thread: a user has thousands, each of which is checked against all conditions."""
+    """The result of `Entries.of_user`.
+
+    This runs on the shard's thread instead of the event loop, because a user may have thousands of memories, and all
+    conditions are checked for each of them.
+    """
     memories = shard.memories_of(user_id)
     found = [(one, True) for one in memories if (replaced or one.current) and not is_expired(one, now)]
     found += [(one, False) for one in _once(said, memories)]
@@ -120,6 +126,9 @@ def _chosen(
 
 
 def _once(said: Iterable[Memory], memories: Iterable[Memory]) -> list[Memory]:
-    """Drop exchanges that became a memory, also under another id: they were still open when they were read."""
+    """Drop the exchanges that have become memories since they were read.
+
+    If an exchange was still open when it was read, its memory may have another id. So message ids are compared too.
+    """
     kept = {(memory.session_id, one) for memory in memories for one in (memory.id, *memory.message_ids)}
     return [one for one in said if kept.isdisjoint((one.session_id, part) for part in (one.id, *one.message_ids))]

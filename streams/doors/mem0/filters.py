@@ -4,8 +4,9 @@
     {"AND": [{"user_id": "ann"}, {"created_at": {"gte": "2026-01-01"}}, {"NOT": {"categories": {"in": ["spam"]}}}]}
     {"AND": [{"user_id": "ann"}, {"OR": [{"run_id": "r1"}, {"metadata": {"mood": "fine"}}]}]}
 
-A request is about one user: `user_id` appears once, beside the rest. An unsupported filter is refused in one line;
-none is ignored. As in mem0, `ne` and `NOT` match a missing value, and `"*"` matches any value that is present.
+A request is about one user: `user_id` names one user, at the top level or within AND. An unsupported filter is
+refused with one line of text; no filter is ignored. As in mem0, `ne` and `NOT` match memories without the field, and
+`"*"` matches any value.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from streams.doors.mem0.conditions import AnyOf, HasOne, Holds, Says, Without
 from streams.recall.filtering import Condition, Filter, check_size
 
-#: The deepest nesting; people do not write deeper filters.
+#: The maximum depth of nested filters. People do not write deeper ones.
 DEEPEST: Final = 20
 APP: Final = "app_id"
 _FIELDS: Final = {
@@ -57,7 +58,7 @@ def asked(filters: Mapping[str, Any] | None) -> Asked:
 
 
 def _beside(filters: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """The fields that must all hold: those of an object, and those within AND."""
+    """Yield the conditions that must all hold: the fields of the object, and the fields of objects within its AND."""
     for field, wanted in _object(filters, depth).items():
         if field == "AND":
             for one in _list(field, wanted):
@@ -84,7 +85,7 @@ def _list(field: str, given: Any) -> Sequence[Any]:
 
 
 def _no_condition(why: str) -> ValueError:
-    """A `ValueError` even for a wrong type: for the caller it is just another wrong value."""
+    """The error for a malformed filter. It is a `ValueError` even for a wrong type: callers treat both alike."""
     return ValueError(f"filters: {why}")
 
 
@@ -122,7 +123,7 @@ def _condition(field: str, wanted: Any, depth: int) -> Condition:
 
 
 def _together(given: Any, depth: int) -> Condition:
-    """One member of OR or NOT, all of whose fields must hold."""
+    """The condition of one member of OR or NOT. All fields of the member must match."""
     return Holds(tuple(_condition(field, wanted, depth) for field, wanted in _beside(given, depth)))
 
 
@@ -143,7 +144,7 @@ def _compared(field: str, name: str, value: Any) -> Condition:
         return _says(field, name, value)
     if name not in _COMPARED:
         raise ValueError(f"filters: {name[:40]}: the operator is one of {', '.join((*_COMPARED, *_TEXTS))}")
-    if field == "created_at" and value is None:  # every memory has one
+    if field == "created_at" and value is None:  # every memory has a creation time
         return Without(Holds(())) if name == "eq" else Holds(())
     try:
         return Filter.of(field, name, value)
@@ -163,7 +164,11 @@ def _says(field: str, name: str, value: Any) -> Condition:
 
 
 def _category(name: str, value: Any) -> Condition:
-    """A memory has several categories: `in` and `eq` match if one is equal, `contains` if one contains the text."""
+    """A condition on the categories of a memory.
+
+    `eq` and `in` match if one of the memory's categories is equal to a given one. `contains` matches if one of them
+    contains the text.
+    """
     if value is None and name in ("eq", "ne"):
         return Filter.of("metadata.categories", name, None)
     if name in ("eq", "ne", "in", "nin"):

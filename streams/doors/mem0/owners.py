@@ -1,7 +1,8 @@
 """Find the user of a memory id: mem0's client requests a memory by its id alone, but here ids belong to users.
 
-A token of one user determines it. Else this worker's shards are searched, then the other workers. Exchanges that are
-not memories yet are in no shard: for those, the users of the ids shown last are remembered.
+If the caller's token is of one user, that is the user. Otherwise this worker's shards are searched, then the other
+workers. An exchange that is not a memory yet is in no shard. Therefore the worker also remembers the users of the ids
+that its answers showed last.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from streams.doors.mem0.wire import Caller
 from streams.service import MemoryService
 from tables.memories.shard import Shard
 
-#: Ids whose users are remembered: some megabytes.
+#: The maximum number of ids whose users are remembered. They take a few megabytes.
 MOST_SHOWN: Final = 20_000
 
 
@@ -39,7 +40,11 @@ class Owners:
             self._shown.popitem(last=False)
 
     async def user_of(self, caller: Caller, memory_id: uuid.UUID) -> str:
-        """The user of an id. Raises `MemoryElsewhere` if no user of this worker that the caller may access has it."""
+        """The user of an id.
+
+        Raises `MemoryElsewhere` if no user of this worker whom the caller may access has the id, and an
+        `HTTPException` (409) if several have it.
+        """
         if caller.users is not None and len(caller.users) == 1:
             return caller.user(None)
         async with self._service.users.own_shards():

@@ -31,7 +31,7 @@ PageSize = Annotated[int, Query(ge=1, le=1000)]
 
 
 class Filtered(Body):
-    """The fields that `search` and `get_all` share. `filters` name the entity, as mem0 requires."""
+    """The fields that `search` and `get_all` share. `filters` names the user, as mem0 requires."""
 
     filters: dict[str, Any] = Field(default={}, description="mem0's filters, which name the user")
     categories: list[str] = Field(default=[], description="the memory has at least one of them")
@@ -48,7 +48,7 @@ class Filtered(Body):
         return Asked(user_id, (*conditions, *self.more()))
 
     def more(self) -> Sequence[Condition]:
-        """The conditions beside the filters."""
+        """The conditions from all fields except `filters`."""
         within = [Filter.of("metadata.categories", "contains", one) for one in self.categories]
         return [AnyOf(tuple(within))] if within else []
 
@@ -76,7 +76,10 @@ class ListBody(Filtered):
 
 
 def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owners) -> APIRouter:
-    """The reading routes, for this worker's users; an id without a user is searched on the others as well."""
+    """The reading routes, for this worker's users.
+
+    If a request has a memory id but no user, the other workers are asked as well.
+    """
     api = APIRouter(tags=["mem0"], route_class=WireRoute)
     entries = Entries(service)
 
@@ -121,14 +124,14 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
 
     @api.get("/v1/memories/{memory_id}/history/")
     async def history(memory_id: uuid.UUID, caller: Reader) -> list[dict[str, Any]]:
-        """How a memory was added and edited, oldest first."""
+        """The history of a memory: its creation and its edits, oldest first."""
         user_id = await owners.user_of(caller, memory_id)
         memory, _ = await entries.one(user_id, memory_id)
         return past(memory, await service.users.ask(user_id, Shard.history, user_id, memory.id))
 
     @api.get("/v1/entities/")
     async def users(request: Request, caller: Reader, page: Page = 1, page_size: PageSize = 1000) -> dict[str, Any]:
-        """The users who have memories, on all workers; for a token of some users, only those."""
+        """The users of all workers who have memories. With a token for some users, only those users are listed."""
         async with service.users.own_shards():
             held = [one for part in await service.shards.call_each(Shard.users) for one in part]
         found = [_user(one) for one in held if caller.users is None or one.user_id in caller.users]
@@ -146,7 +149,7 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
 
 
 def paged(results: list[Any], count: int, path: str, page: int, page_size: int) -> dict[str, Any]:
-    """A page in mem0's form: `next` and `previous` are addresses, null at the ends."""
+    """A page in mem0's form. `next` and `previous` are the addresses of the neighbouring pages, or None."""
 
     def at(number: int) -> str:
         return f"{path}?{urlencode({'page': number, 'page_size': page_size})}"
@@ -160,9 +163,9 @@ def paged(results: list[Any], count: int, path: str, page: int, page_size: int) 
 
 
 def past(memory: Memory, done: Sequence[Done]) -> list[dict[str, Any]]:
-    """An ADD, and an UPDATE for each edit and each merge that has a `before`, with the old and new texts.
+    """The history in mem0's form: one ADD, then one UPDATE for each edit or merge that recorded the old values.
 
-    The texts are derived from the newest entry backwards.
+    Each entry has the old and the new text. They are computed backwards, beginning with the memory's current text.
     """
     shown, text = list[dict[str, Any]](), memory.text
 

@@ -26,7 +26,7 @@ def mem0_routes(service: MemoryService, forwarding: Forwarding) -> APIRouter:
     async def ping() -> dict[str, Any]:
         """The client calls this in its constructor, which fails without an organization and a project.
 
-        Siltstone has neither: these are names for the whole.
+        Siltstone has neither, so the answer has one fixed name for both.
         """
         return {"status": "ok", "message": "pong", "org_id": WHOLE, "project_id": WHOLE, "user_email": None}
 

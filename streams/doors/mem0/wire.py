@@ -14,7 +14,7 @@ from streams.access.authorize import Principal, authorize
 from streams.doors.http.asker import Asker, asker, sources_by
 from streams.doors.http.policies import READ, WRITE
 
-#: Seconds that a write waits until it can be read, so that the next search finds it.
+#: The maximum seconds that the response to a write waits until the write can be read. So the next search finds it.
 WAIT_SECONDS: Final = 10.0
 UNNAMED: Final = (
     "user_id: name the user, with user_id in filters (in add: as a field): memories belong to users here; "
@@ -44,7 +44,7 @@ class WireRoute(APIRoute):
 
 
 def _said(error: Any) -> str:
-    """`filters.created_at: …`: the place in the body or the parameters, and the error."""
+    """The text of a validation error: its place in the body or the parameters, and the message."""
     where = ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "extra_forbidden":
         return f"{where}: unknown field: leave it out"
@@ -53,7 +53,7 @@ def _said(error: Any) -> str:
 
 
 class Body(BaseModel):
-    """A body without unknown fields: they are refused instead of silently ignored."""
+    """The body of a request. Unknown fields are refused instead of ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -73,16 +73,19 @@ class Caller:
 
     @property
     def users(self) -> frozenset[str] | None:
-        """The users whose memories it may access; None: all."""
+        """The users whose memories the caller may access. None means all users."""
         return None if self._principal is None else self._principal.users
 
     @property
     def sources(self) -> list[str]:
-        """The sources that are recorded with its writes."""
+        """The sources to record with the caller's writes."""
         return sources_by(self._principal)
 
     def user(self, named: str | None) -> str:
-        """The user of a request. With a token of one user, the request may omit the user. Raises `OtherUser`."""
+        """The user of a request. If the token is of one user, the request may omit the user.
+
+        Raises `OtherUser` and `ScopeMissing`, and an `HTTPException` (400) if the user is missing.
+        """
         if named is None:
             named = self._principal.only_user if self._principal else None
             if named is None:
@@ -97,7 +100,7 @@ def _reader(principal: Asker) -> Caller:
 
 
 def _writer(request: Request) -> Caller:
-    """A caller whose request waits for its writes; a worker that forwards the request waits as long."""
+    """The caller of a write, which waits for its effect. A worker that forwards the request waits as long."""
     request.state.waits = WAIT_SECONDS
     return Caller(asker(request), writes=True)
 

@@ -1,6 +1,6 @@
 """Actions on one memory: pin, correct, replace, archive, restore, forget.
 
-Writes are events in the log; the page returns when the effect can be read.
+Each action is an event in the log. The page is sent when the effect can be read, or after `WAIT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from streams.doors.http.shown import command
 from streams.doors.ui.session import Form
 from streams.service import MemoryService
 
-#: Longer than a write usually takes; a slower one takes effect after the page has returned.
+#: The maximum seconds that a page waits for the effect of an action. Most actions are faster. The effect of a slower
+#: one comes after the page was sent.
 WAIT_SECONDS: Final = 8.0
 LATE: Final = "late"
-#: The message of a page after an action, by the word in its address.
+#: The messages that a page shows after an action. The parameter `said` of the page has the key.
 SAID: Final = {
     "pinned": "The memory is pinned and does not decay.",
     "unpinned": "The memory is not pinned any more and decays again.",
@@ -41,7 +42,7 @@ SAID: Final = {
 
 
 async def done(service: MemoryService, event: LongTermEvent, said: str) -> str:
-    """Write the event and wait; return the word for the page's message."""
+    """Write the event and wait for its effect. Return the key of the page's message: `said`, or `LATE`."""
 
     async def write() -> Sequence[Place]:
         return [await service.writes.write(event)]
@@ -51,11 +52,11 @@ async def done(service: MemoryService, event: LongTermEvent, said: str) -> str:
 
 
 def action_routes(service: MemoryService) -> APIRouter:
-    """`POST /ui/memories/{memory_id}/…`; the user is a parameter, which the guard has checked."""
+    """The routes `POST /ui/memories/{memory_id}/…`. The guard has already checked the parameter `user_id`."""
     api = APIRouter(include_in_schema=False)
 
     def back(fields: Form, user_id: str, memory_id: uuid.UUID | None, said: str) -> Response:
-        """Redirect to the form's page; a forgotten memory has no page of its own."""
+        """Redirect to the page of the form. `memory_id` is None for a forgotten memory, which has no page."""
         path = "/ui/me" if fields.get("back") == "me" else "/ui/memories"
         if memory_id is not None and path == "/ui/memories":
             path = f"{path}/{memory_id}"
@@ -82,7 +83,7 @@ def action_routes(service: MemoryService) -> APIRouter:
 
     @api.post("/ui/memories/{memory_id}/supersede")
     async def supersede(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
-        """Supersede by a text that becomes a memory, or by the id of an existing one."""
+        """Replace the memory by an existing memory (field `by`), or by a new memory with the text in the form."""
         older, by = await service.one(user_id, memory_id), fields.get("by", "").strip()
         with _as_422():
             event: LongTermEvent

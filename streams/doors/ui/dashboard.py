@@ -1,4 +1,4 @@
-"""The dashboard, put together from one module for each screen."""
+"""The dashboard. Each screen has a module of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streams.service import MemoryService
 
 
 def add_dashboard(api: FastAPI, service: MemoryService, forwarding: Forwarding, admission: Admission | None) -> None:
-    """Add `/ui…`. Its middleware `Door` runs before the API's guard (`doors/entrance.py`)."""
+    """Add the routes of `/ui…`. `doors/entrance.py` adds the dashboard's middleware, `Door`."""
     pages, workers = Pages(), Workers(forwarding, service.settings.kafka.partitions)
     for routes in (
         file_routes(),

@@ -19,14 +19,17 @@ from streams.doors.ui.viewer import Looking, Viewer
 from streams.service import MemoryService
 from streams.worker.dead_letter_repair import Letter, Repairing
 
-#: The most repaired letters that are remembered, the newest ones.
+#: The maximum number of repaired dead letters that are remembered. The newest are kept.
 MOST_REPAIRED: Final = 1_000
-#: Seconds that a repair waits until the new record has its effect.
+#: The maximum seconds that a repair waits until the new record has taken effect.
 WAIT_SECONDS: Final = 5.0
 
 
 class Repaired:
-    """The places of this worker's repaired records since its start, by partition and offset of the letter."""
+    """The dead letters that this worker has repaired since its start.
+
+    For each of them, it has the place of the record that was produced again.
+    """
 
     def __init__(self) -> None:
         self._places: dict[tuple[int, int], Place] = {}

@@ -1,8 +1,8 @@
 """The middleware in front of the dashboard's pages, and the headers of their responses.
 
-A request's cookie becomes the header that the guard requires. Responses get headers that isolate the page: a browser
-loads only our own files, executes nothing inline, and shows the page in no other site's frame. A refused browser gets
-a page with the reason, or the login.
+The middleware copies the token from a request's cookie into the header that the guard reads. It adds headers to the
+responses: with these, a browser loads only our own files, runs no inline scripts, and shows the page in no frame of
+another site. If a request is refused, the browser gets a page with the reason, or the login.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streams.doors.ui.pages import Pages
 from streams.doors.ui.session import COOKIE, anonymous, cookie, header_of, held
 
 HOME: Final = "/ui"
-#: Redirects to the first screen that the viewer may see.
+#: The address that redirects to the first screen that the viewer may see.
 START: Final = "/ui/start"
 LOGIN: Final = "/ui/login"
 
@@ -28,7 +28,8 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-#: Referrers stay allowed within the site: without them browsers omit a form's origin, which detects foreign forms.
+#: The referrer policy allows referrers within the site. Without them, browsers would not send the origin of a form,
+#: and forms of other sites could not be detected.
 HEADERS: Final = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -41,7 +42,7 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 
 
 class Door:
-    """ASGI middleware for `/ui`; `tokens`: whether the API requires them."""
+    """ASGI middleware for `/ui`. `tokens`: whether the API requires tokens."""
 
     def __init__(self, app: ASGIApp, tokens: bool) -> None:
         self._plain, self._app, self._pages, self._tokens = app, Unforeseen(app), Pages(), tokens
@@ -58,7 +59,7 @@ class Door:
         await self._app(_with(scope, secret, new, self._tokens), receive, sending)
 
     def _sending(self, scope: Scope, receive: Receive, send: Send, new: str) -> Send:
-        """A `send` that adds our headers, and turns a failure's JSON into a page."""
+        """Return a `send` that adds `HEADERS`, and that replaces the JSON of a failure by a page for browsers."""
         shows = _shows_pages(scope)
         failed: list[tuple[int, bytes]] = []
         body = bytearray()
@@ -111,12 +112,15 @@ def _is_page(path: str) -> bool:
 
 
 def _shows_pages(scope: Scope) -> bool:
-    """Whether a browser shows the response; other workers and our own script read JSON."""
+    """Whether a browser shows the response as a page. Other workers and our own script read JSON instead."""
     return "text/html" in header_of(scope, b"accept") or header_of(scope, b"hx-request") == "true"
 
 
 def _with(scope: Scope, secret: str, new: str, tokens: bool) -> Scope:
-    """Pass the cookie as the header that the API's guard reads, and a new cookie as if it had been sent."""
+    """Return the request with the token from the cookie in `Authorization`, which the API's guard reads.
+
+    A new cookie is added as if the browser had sent it.
+    """
     headers = list(scope["headers"])
     if secret and tokens:
         headers = [one for one in headers if one[0] != b"authorization"]

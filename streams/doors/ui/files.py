@@ -13,14 +13,14 @@ _KINDS: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-#: Files by name. Only scripts, styles and pictures are served.
+#: The content type and the content of each file, by name. Only scripts, styles and pictures are served.
 STATIC: Final = {
     one.name: (kind, one.read_bytes())
     for one in sorted((files(__package__) / "static").iterdir(), key=lambda one: one.name)
     for suffix, kind in _KINDS.items()
     if one.name.endswith(suffix)
 }
-#: Part of each file's address, so that a new release does not use cached files of the old one.
+#: A part of each file's address. So pages of a new release do not use cached files of an old release.
 VERSION: Final = sha256(b"".join(content for _, content in STATIC.values())).hexdigest()[:12]
 _TAG: Final = f'"{VERSION}"'
 

@@ -39,7 +39,10 @@ class ChangeOnDay(BaseModel):
 
 
 class LifecycleNumbers(BaseModel):
-    """Counts of one worker's shards, as of `at` (epoch ms); `points` are memories by whole points of their score."""
+    """The numbers of one worker's shards at the time `at` (epoch ms).
+
+    `points` has the number of memories for each score, rounded down to an integer.
+    """
 
     at: int
     states: dict[State, int]
@@ -53,7 +56,7 @@ class LifecycleNumbers(BaseModel):
 
 
 async def lifecycle_numbers(service: MemoryService, days: int) -> LifecycleNumbers:
-    """This worker's numbers; this changes nothing."""
+    """The numbers of this worker's shards. This changes nothing."""
     async with service.users.own_shards():
         at, shards, lifecycle = await service.moment(), service.shards, service.settings.lifecycle
         since = first_moment(at, days)

@@ -16,7 +16,7 @@ from streams.doors.ui.workers import Workers
 from streams.service import MemoryService
 from streams.telemetry.activity.message_flow import WATCHED_SECONDS, Kind
 
-#: The most steps shown: the newest of all workers.
+#: The maximum number of steps on the screen. They are the newest steps of all workers.
 MOST_SHOWN: Final = 120
 _Word = Annotated[str, Query(max_length=256)]
 
@@ -44,7 +44,7 @@ class Steps(BaseModel):
 
 
 class Chosen(NamedTuple):
-    """The filter of the steps; an empty field matches all."""
+    """The filter of the steps. An empty field matches all steps."""
 
     user_id: str = ""
     session_id: str = ""
@@ -81,7 +81,7 @@ def flow_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRo
 
     @api.get("/ui/worker/flow")
     async def worker() -> Steps:
-        """The steps that this worker has recorded; it keeps recording."""
+        """The steps that this worker has recorded. After this request, it records for `WATCHED_SECONDS` more."""
         return await own()
 
     @api.get("/ui/flow")

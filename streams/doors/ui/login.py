@@ -31,7 +31,10 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
 
     @api.get("/ui")
     async def entrance() -> HTMLResponse:
-        """The target of links. It loads the next page itself: requests from other sites' links carry no cookie."""
+        """The page to which other sites may link.
+
+        It loads the next page itself, because a browser that follows a link of another site sends no cookie.
+        """
         return HTMLResponse(pages.fragment("entrance.html", start=START))
 
     @api.get("/ui/start")
@@ -74,7 +77,7 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
 
 
 def _ours(address: str) -> str:
-    """The address after the login: always one of the dashboard.
+    """The address to load after the login. If `address` is not one of the dashboard, return `HOME`.
 
     >>> _ours("/ui/me?user_id=ann"), _ours("//elsewhere/ui"), _ours("https://elsewhere")
     ('/ui/me?user_id=ann', '/ui', '/ui')

@@ -38,7 +38,10 @@ _ORDERS: Final[dict[Order, Callable[[Memory, float], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The filter, order and first place of a user's list of memories. An empty field matches all."""
+    """The filter and the order of a user's list of memories. An empty field matches all memories.
+
+    `start` is the number of memories before the shown page.
+    """
 
     user_id: str
     state: States
@@ -55,7 +58,10 @@ class Found:
 
 
 def _found(shard: Shard, chosen: Chosen, now: int, lifecycle: LifecycleSettings) -> Found:
-    """One page. Runs on the shard's thread: a user has thousands of memories, and a page few."""
+    """One page of memories.
+
+    This runs on the shard's thread instead of the event loop, because a user may have thousands of memories.
+    """
     archive = chosen.state == "archived"
     held: Sequence[Memory] = (
         [one.memory for one in shard.archive_of(chosen.user_id)] if archive else shard.memories_of(chosen.user_id)

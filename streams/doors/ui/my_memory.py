@@ -27,9 +27,9 @@ from streams.shards.user_shards import WAIT_SECONDS
 from tables.memories.shard import Shard
 
 PAGE: Final = 40
-#: Comments that name runs and source messages, for programs.
+#: The comments in a day's file. They name runs and source messages, for programs.
 _COMMENT: Final = re.compile(r"<!--.*?-->")
-#: The reason for a memory, in words for its user.
+#: The reason for a memory, as a text for its user. The keys are reasons of promotions, and kinds of memories.
 WHY: Final = {
     "forced": "you asked to remember it",
     "high_score": "it says something about you",
@@ -50,7 +50,9 @@ class Line(NamedTuple):
 
 
 def lines_of(markdown: str) -> list[Line]:
-    """Parse the few forms of a day's file; everything else is text. The file is not trusted.
+    """Parse a day's Markdown file into titles, headings, items and rules. All other lines become text.
+
+    The content of the file is not trusted.
 
     >>> lines_of("# Day\\n- tea\\n<!-- run -->")
     [Line(kind='title', text='Day'), Line(kind='item', text='tea')]
@@ -77,7 +79,7 @@ def lines_of(markdown: str) -> list[Line]:
 
 
 def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
-    """`/ui/me`: the only screen for a token that is bound to a user."""
+    """The routes of `/ui/me`, the only screen for a token that is limited to some users."""
     api = APIRouter(include_in_schema=False)
     files, lifecycle = service.summaries.files, service.settings.lifecycle
 
@@ -87,7 +89,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
             return await asyncio.to_thread(files.dates, user_id)
 
     async def shown(user_id: str) -> list[ShownMemory]:
-        """The user's current memories, the newest first."""
+        """The user's memories that no newer memory or summary replaces, newest first."""
         now = await service.moment()
         found = [memory for memory in await service.of_user(user_id) if memory.current]
         found.sort(key=lambda memory: -memory.created_at)
@@ -135,7 +137,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
     @api.get("/ui/me/export")
     async def export(user_id: Id) -> Response:
-        """All data of the user as one JSON file."""
+        """The user's memories, archive, recent messages and daily notes as one JSON file."""
         days = await days_of(user_id)
         async with asyncio.timeout(WAIT_SECONDS):
             written = await asyncio.to_thread(lambda: {str(day): files.read(user_id, day) for day in days})
@@ -164,7 +166,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
     @api.post("/ui/me/forget")
     async def forget(user_id: Id, fields: Form) -> Response:
-        """Forget everything of the user up to now, if the form repeats the user id."""
+        """Forget all data of the user up to now. The form must repeat the user id."""
         if fields.get("sure", "").strip() != user_id:
             raise HTTPException(422, "to forget everything, write your user id into the field")
         said = await done(service, command(ForgetUser, user_id), "all-forgotten")
@@ -174,7 +176,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def _why(memory: ShownMemory) -> str:
-    """The reason for a memory, in words for its user."""
+    """The text in `WHY` for a memory; empty if there is none."""
     promoted = memory.metadata.get("promotion")
     reason = promoted.get("reason") if isinstance(promoted, dict) else memory.kind
     return WHY.get(str(reason), "")

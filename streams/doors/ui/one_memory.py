@@ -21,7 +21,7 @@ from streams.doors.ui.viewer import Looking
 from streams.service import MemoryService
 from tables.memories.shard import Shard
 
-#: The length of the curve.
+#: The length of the score curve, in days.
 DAYS_AHEAD: Final = 365
 _STEP: Final = 3
 _RELATED, _SIMILAR = 8, 0.35
@@ -58,7 +58,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def curve_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> dict[str, Any]:
-    """The score over the coming days if the memory is not accessed, and the borders of the states."""
+    """A chart of the score on the coming days if the memory is not accessed, and of the states' minimum scores."""
     moments = [now + day * DAY_MS for day in range(0, DAYS_AHEAD + 1, _STEP)]
     return {
         "kind": "days",

@@ -15,12 +15,12 @@ from streams.doors.ui.viewer import Looking
 from streams.doors.ui.workers import Told, Workers
 from streams.service import MemoryService
 
-#: The most partitions with a line of their own: those with the greatest lag.
+#: The maximum number of lines in the chart of lags. The chart shows the partitions with the greatest lag.
 MOST_LINES: Final = 8
 
 
 def overview_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRouter:
-    """`/ui/overview`, and the report of each worker for the others."""
+    """The routes of `/ui/overview`, and `/ui/worker`, where the other workers read this worker's report."""
     api = APIRouter(include_in_schema=False)
     topics = service.topics
 
@@ -39,7 +39,7 @@ def overview_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
 
     @api.get("/ui/worker")
     async def worker(series: bool = False) -> WorkerReport | Series:
-        """The report or series of this worker."""
+        """The report of this worker, or its series for the charts."""
         return series_of(service) if series else report_of(service)
 
     @api.get("/ui/overview")
@@ -51,7 +51,7 @@ def overview_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
 
     @api.get("/ui/overview/now")
     async def now(request: Request, viewer: Looking) -> HTMLResponse:
-        """The part of the screen that changes all the time."""
+        """The part of the screen that the page reloads regularly."""
         return pages.part("overview_now.html", viewer, **await now_of(request))
 
     @api.get("/ui/overview/charts")

@@ -15,7 +15,7 @@ from streams.intake.rules.decision_wording import lasting
 
 
 class Screen(NamedTuple):
-    """An entry of the navigation: its address, its name, and who sees it."""
+    """An entry of the navigation. If `admin`, only administrators see it."""
 
     path: str
     name: str
@@ -71,7 +71,7 @@ class Pages:
 
 
 def when(at: int | str) -> str:
-    """A time in UTC, to the second, from epoch ms or from the text in our answers.
+    """A time as text, in UTC and with seconds. `at` is in epoch ms, or in the form of the API's timestamps.
 
     >>> when("2026-02-01T08:30:00.000Z")
     '2026-02-01 08:30:00'

@@ -1,4 +1,4 @@
-"""The newest users with memories, and the newest active sessions, to choose from."""
+"""Lists from which the viewer chooses: users with the newest memories, and sessions with the newest messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.doors.ui.workers import Told
 from streams.service import MemoryService
 from tables.memories.shard import Shard
 
-#: The most users, and the most sessions, of all workers together.
+#: The maximum number of users, and of sessions, that are shown for all workers together.
 MOST: Final = 50
 
 
@@ -28,7 +28,7 @@ class KnownSession(BaseModel):
 
 
 class People(BaseModel):
-    """Users and sessions of one worker, the newest first. Times are epoch ms."""
+    """Users and sessions of one worker. Times are in epoch ms."""
 
     users: list[KnownUser]
     sessions: list[KnownSession]

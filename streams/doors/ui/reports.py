@@ -16,15 +16,15 @@ from streams.service import MemoryService
 from streams.telemetry.activity.readings import Reading
 from streams.telemetry.metrics import labelled, value_of
 
-#: Rates are averages over these last seconds.
+#: The period over which the current rates are averaged, in seconds.
 RATE_SECONDS: Final = 10
-#: A point of the charts covers these seconds.
+#: The time between two points of a chart, in seconds.
 POINT_SECONDS: Final = 5
 RATES: Final = ("messages", "exchanges", "promoted", "memories")
 
 
 class WorkerReport(BaseModel):
-    """The current report of one worker. Lags are uncommitted records, by topic and partition."""
+    """The current report of one worker. `lag` is the number of uncommitted records by topic and partition."""
 
     url: str
     partitions: list[int]
@@ -42,7 +42,10 @@ class WorkerReport(BaseModel):
 
 
 class Point(BaseModel):
-    """Rates a second, and lags, at a time (epoch seconds, a multiple of `POINT_SECONDS`)."""
+    """The rates per second, and the lag of each partition, at the time `at`.
+
+    `at` is in epoch seconds, and a multiple of `POINT_SECONDS`.
+    """
 
     at: int
     rates: dict[str, float]
@@ -50,7 +53,7 @@ class Point(BaseModel):
 
 
 class Series(BaseModel):
-    """The last minutes of one worker, oldest first; the lag is that of `conversations`."""
+    """The points of the last minutes of one worker, oldest first. Their lags are those of `conversations`."""
 
     points: list[Point]
 
@@ -89,7 +92,7 @@ def report_of(service: MemoryService) -> WorkerReport:
 
 
 def series_of(service: MemoryService) -> Series:
-    """The last quarter of an hour, one point every `POINT_SECONDS`."""
+    """This worker's points of the last quarter of an hour, one for every `POINT_SECONDS`."""
     topic = service.topics.conversations
     newest: dict[int, Reading] = {}
     readings = list(service.live.readings)
@@ -108,7 +111,7 @@ def series_of(service: MemoryService) -> Series:
 
 
 def together(each: Sequence[Series]) -> list[Point]:
-    """The sum of all workers: each point adds the rates of the workers that reported it."""
+    """The points of all workers together. Rates of the same time are added; each partition keeps its lag."""
     moments: dict[int, Point] = {}
     for series in each:
         for point in series.points:
@@ -123,7 +126,7 @@ def together(each: Sequence[Series]) -> list[Point]:
 
 
 def summed(counts: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> dict[str, float]:
-    """The sums by name."""
+    """The sum for each name."""
     total: Counter[str] = Counter()
     for one in counts:
         total.update(one)
@@ -142,6 +145,6 @@ def _rates_now(readings: Sequence[Reading]) -> dict[str, float]:
 
 
 def _states(gauge: Gauge) -> dict[str, int]:
-    """The states as counted by the last recompute; empty before the first."""
+    """The number of memories in each state at the last recompute. Empty before the first recompute."""
     found = {sample.labels["state"]: int(sample.value) for family in gauge.collect() for sample in family.samples}
     return {state.value: found[state.value] for state in State if state.value in found}

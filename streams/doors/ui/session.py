@@ -1,11 +1,11 @@
 """The login of the dashboard: a cookie, and its protection against other sites.
 
-The cookie holds the token itself. So every worker knows it, also behind forwarding; no server keeps sessions; and a
-revoked token is logged out at once. No script reads it (`HttpOnly`), no other site's request carries it
-(`SameSite=Strict`), and it is sent only to `/ui`: for `/v1` it is no token. If no tokens are required, it holds a
-random value, to which forms are bound in the same way.
+The cookie contains the token itself. So every worker can check it, no worker keeps sessions, and a revoked token ends
+the login at once. Scripts cannot read the cookie (`HttpOnly`). Browsers do not send it with requests from other sites
+(`SameSite=Strict`). They send it only to `/ui`, so it gives no access to `/v1`. If no tokens are required, the cookie
+contains a random value.
 
-A form carries `form_token`, a value derived from the cookie, which another site cannot read.
+A form carries `form_token`. This value is derived from the cookie, and other sites cannot read it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from starlette.types import Scope
 COOKIE: Final = "siltstone_session"
 FIELD: Final = "form_token"
 HEADER: Final = "x-form-token"
-#: The most bytes of a cookie's name and value that browsers keep.
+#: The maximum size of a cookie that browsers keep: name and value together, in bytes.
 MOST_COOKIE_BYTES: Final = 4096
-#: Longer `Cookie` headers are ignored.
+#: The maximum length of a `Cookie` header. A longer one is ignored.
 _MOST_HEADER_BYTES: Final = 2 * MOST_COOKIE_BYTES
-#: The most bytes of a form: a memory's text and the other fields, percent-encoded.
+#: The maximum size of a form, in bytes: a memory's text and the other fields, percent-encoded.
 MOST_FORM_BYTES: Final = 1024 * 1024
 _PURPOSE: Final = b"siltstone dashboard form"
 _RANDOM_BYTES: Final = 32
@@ -42,8 +42,8 @@ def header_of(scope: Scope, name: bytes) -> str:
 def held(scope: Scope) -> str:
     """The value of the cookie; empty if there is none.
 
-    `http.cookies` is not used: its time grows with the square of the header's length, and this runs before any token
-    is checked.
+    `http.cookies` is not used, because its time grows with the square of the header's length. This function runs
+    before a token is checked, so anyone could send long headers.
     """
     given = header_of(scope, b"cookie")
     if len(given) > _MOST_HEADER_BYTES:
@@ -53,7 +53,7 @@ def held(scope: Scope) -> str:
 
 
 def anonymous() -> str:
-    """A value for the cookie of a browser that needs no token."""
+    """A random value for the cookie, for browsers that need no token."""
     return secrets.token_urlsafe(_RANDOM_BYTES)
 
 
@@ -72,13 +72,20 @@ def fits(secret: str) -> bool:
 
 
 def cookie(value: str, secure: bool) -> str:
-    """The `Set-Cookie` header; an empty value deletes the cookie. It ends when the browser is closed."""
+    """The value of the `Set-Cookie` header. An empty `value` deletes the cookie.
+
+    Browsers also delete the cookie when they are closed.
+    """
     gone = "" if value else "; Max-Age=0"
     return f"{COOKIE}={value}; Path=/ui; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}{gone}"
 
 
 def is_secure(request: Request) -> bool:
-    """Whether the browser loaded its page by https. With a form, its `Origin` says so, regardless of a proxy."""
+    """Whether the browser loaded its page by https.
+
+    Behind a proxy, the worker may be reached by http although the page was loaded by https. The `Origin` of a form
+    still shows https.
+    """
     headers = request.headers
     return (
         request.url.scheme == "https"
@@ -88,9 +95,9 @@ def is_secure(request: Request) -> bool:
 
 
 async def form(request: Request) -> dict[str, str]:
-    """The fields of a form; of a repeated name, the last one. Raises `HTTPException`.
+    """The fields of a form. If a name is repeated, the last value counts. Raises `HTTPException`.
 
-    `http/hosts.py` has already checked that no other site sent it.
+    `http/hosts.py` has already checked that no other site sent the form.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -114,7 +121,7 @@ async def protected_form(request: Request, fields: Annotated[dict[str, str], Dep
     return fields
 
 
-#: The form of each POST except the login.
+#: The fields of a form that carries `form_token`. All POST routes except the login use it.
 Form = Annotated[dict[str, str], Depends(protected_form)]
-#: The form of the login: there is no session yet.
+#: The fields of the login form. It carries no `form_token`, because there may be no cookie yet.
 LoginForm = Annotated[dict[str, str], Depends(form)]

@@ -40,7 +40,10 @@ def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> AP
     async def session(
         viewer: Looking, user_id: Id, session_id: Id, limit: Annotated[int | None, Query(ge=1, le=1000)] = None
     ) -> HTMLResponse:
-        """One session: its window, the decision on each exchange, the reason, and what would have to change."""
+        """One session: its window, and the decision on each exchange.
+
+        For each decision, the screen shows the reason, and the change that would lead to another decision.
+        """
         found = await decisions_of(service, user_id, session_id, limit)
         window = {
             one.exchange.messages[0].message_id: one.exchange

@@ -1,4 +1,4 @@
-"""The viewer of the dashboard, who determines the screens and buttons."""
+"""The viewer of the dashboard. The shown screens and buttons depend on the viewer's rights."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from streams.access.authorize import Principal
 from streams.doors.http.asker import Asker
 from streams.doors.ui.session import form_token, held
 
-#: The principal if no tokens are required: any user of this machine.
+#: The principal if no tokens are required: any user of this machine has all rights.
 ANYBODY: Final = Principal("", None, frozenset(Scope))
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """`token` is the value that the page's forms carry; `logged_in`: whether a logout is offered."""
+    """The person who views a page.
+
+    `token` is the form token that the page's forms carry. If `logged_in`, the page offers a logout.
+    """
 
     principal: Principal
     token: str
@@ -26,7 +29,10 @@ class Viewer:
 
     @property
     def sees_all(self) -> bool:
-        """Whether the screens of all users are shown; a token bound to users shows only theirs."""
+        """Whether the viewer sees the screens about all users.
+
+        A viewer whose token is limited to some users sees only `/ui/me`.
+        """
         return self.principal.users is None and Scope.READ in self.principal.scopes
 
     @property
@@ -39,7 +45,7 @@ class Viewer:
 
     @property
     def users(self) -> list[str]:
-        """The users of a bound token."""
+        """The users to which the viewer's token is limited; empty if it is for all users."""
         return sorted(self.principal.users or ())
 
 

@@ -17,7 +17,10 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Told(Generic[M]):
-    """The answers of the workers, this one first; `silent` has the addresses of those that did not answer."""
+    """The answers of all workers. `each` has the answers, that of this worker first.
+
+    `silent` has the URLs of the workers that gave no valid answer.
+    """
 
     each: list[M]
     silent: list[str]
@@ -30,7 +33,10 @@ class Workers:
         self._forwarding, self.partitions = forwarding, partitions
 
     async def tell(self, request: Request, path: str, own: Callable[[], Awaitable[M]]) -> Told[M]:
-        """The `own` numbers, and the other workers' answers at `path`. For a forwarded request, only `own`."""
+        """The numbers that `own` returns, and those that the other workers answer at `path`.
+
+        If another worker sent the request, return only the numbers of `own`: that worker collects the others.
+        """
         mine = await own()
         if FORWARDED in request.headers:
             return Told([mine], [])

@@ -1,9 +1,11 @@
-"""A session advances through records: when exchanges close, leave the window, and are decided on.
+"""Applies records to a session: exchanges close, leave the window, and are evaluated for promotion.
 
-A late message is inserted at its time if no exchange after it has been decided on: those exchanges are cut again, as
-if the message had been in time. Otherwise it becomes an exchange of its own. A message that is older than the one
-before it, but by no more than the allowed clock skew, is not late: log order is the order of speaking, and the
-message gets the time of the one before it.
+A late message is inserted at its time if no exchange that ended after that time is decided on. The undecided
+exchanges are then cut again, as if the message had arrived in time. Otherwise the late message becomes an exchange of
+its own.
+
+A message that is older than the message before it is not late if the difference is within the allowed clock skew.
+Then log order is taken as the order of speaking, and the message gets the time of the message before it.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ from streams.intake.rules.session_changes import SessionChanges
 from streams.intake.rules.summary_trigger_watch import TriggerWatch
 from streams.intake.rules.summary_triggers import Triggers
 
-#: The number of exchanges that have left a session's window and whose message ids are still known.
+#: Maximum number of exchanges that have left a session's window but whose message ids are still known.
 KNOWN_EXCHANGES: Final = 450
-#: The inputs of a session's rules, in log order.
+#: An input of the session rules.
 SessionInput = Message | SessionEnded | Silence
 
 
@@ -49,7 +51,7 @@ _time = attrgetter("timestamp")
 
 
 class Advance:
-    """The working state of one `advance`: the session's fields that change from record to record.
+    """The working state of one call of `SessionRules.advance`: the session's fields that its records change.
 
     The messages of each exchange, open or closed, are in time order. `_answered` says whether the open exchange has
     a message of an assistant.
@@ -93,7 +95,8 @@ class Advance:
     ) -> None:
         self._rules, self._session, self._known, self._stored = rules, session, known, exchange
         self._emptied, self._known_from, self._horizon = emptied, session.known, session.horizon
-        #: What stays known of exchanges that left the window, and the numbers of those of which nothing does.
+        #: The end and the message ids of exchanges that left the window, by number. Then the numbers of exchanges
+        #: whose message ids are no longer kept.
         self._left: dict[int, Emptied] = {}
         self._unknown: list[int] = []
         self._out = SessionChanges(session)
@@ -151,7 +154,7 @@ class Advance:
             self._known_from,
             self._horizon,
         )
-        self._due = None  # it refers to this object: the cycle would be left to the garbage collector
+        self._due = None  # break the reference cycle, so that this object does not wait for the garbage collector
         out.closed = list(self._new.values())
         if self._asked:
             self._hold_what_is_asked()
@@ -164,7 +167,10 @@ class Advance:
         return out
 
     def _hold_what_is_asked(self) -> None:
-        """Keep exchanges until their rating is known; beyond the window's capacity, decide the oldest without it."""
+        """Keep the exchanges whose rating is pending.
+
+        If there are more than the window's capacity, decide on the oldest ones without a rating.
+        """
         out = self._out
         asked = {seq: exchange or self._stored(seq) for seq, exchange in self._asked.items()}
         while len(asked) > self._rules.capacity:
@@ -184,7 +190,7 @@ class Advance:
         known.add(identity)
         opened, at = self._open, message.timestamp
         silent = at - (opened[-1].timestamp if opened else self._said_last())
-        if -self._rules.skew_ms <= silent < 0:  # clock skew: log order is the order of speaking
+        if -self._rules.skew_ms <= silent < 0:  # within clock skew: log order is taken as the order of speaking
             at -= silent
             message, silent = replace(message, timestamp=at), 0
             out.reordered += 1
@@ -242,7 +248,11 @@ class Advance:
             self._end(self._last_at + idle_ms)
 
     def _place(self, message: Message) -> None:
-        """Insert a late message at its time or, if exchanges there are decided on, as an exchange of its own."""
+        """Insert a late message at its time.
+
+        If an exchange that ended after that time is already decided on, or nothing is undecided, the message becomes
+        an exchange of its own.
+        """
         window = [seq for seq in range(self._first, self._next) if seq not in self._missing]
         decided = len(window)
         while decided and window[decided - 1] in self._pending:
@@ -266,10 +276,10 @@ class Advance:
             self._take(forced or self._rules.promoter.score(exchange, self._exchanges, leaving=True))
 
     def _cut_again(self, undecided: list[int], said: list[Message]) -> None:
-        """Replace these exchanges and the open one by new ones, cut from these messages.
+        """Replace the `undecided` exchanges and the open one by new exchanges, cut from the messages `said`.
 
-        They get new numbers: the exchange of a number never changes, so after any crash a session's row and the
-        exchange rows that it names belong together.
+        The new exchanges get new numbers. An exchange with a given number never changes, so after any crash a
+        session's row matches the exchange rows that it names.
         """
         *over, self._open = cut(said, self._rules.limits)
         self._answered = answered(self._open)
@@ -312,7 +322,10 @@ class Advance:
         return exchange
 
     def _leave_by(self, newest: Exchange) -> None:
-        """Remove exchanges from the window, by capacity and by expiry relative to the newest one."""
+        """Remove the oldest exchanges while the window is over its capacity, or while the oldest one has expired.
+
+        An exchange has expired if it ended `ttl_ms` or more before the end of `newest`.
+        """
         expiry = newest.ended_at - self._rules.ttl_ms
         if (
             self._first_ends is not None
@@ -344,7 +357,10 @@ class Advance:
                 self._know_no_longer(self._known_from)
 
     def _know_no_longer(self, seq: int) -> None:
-        """Drop the message ids of an exchange that left: from now on, messages up to its end are known by time."""
+        """Drop the message ids of an exchange that has left the window.
+
+        From now on, every message that is dated up to the end of this exchange counts as a repetition.
+        """
         self._known_from = seq + 1
         emptied = self._left.pop(seq, None)
         if emptied is None and (emptied := self._emptied(seq)) is not None:

@@ -11,7 +11,7 @@ from schemas.exchanges import Exchange
 
 
 class Estimator(Protocol):
-    """Rates how much an exchange is worth remembering, 0-10."""
+    """A function that rates an exchange, given its two texts: 0-10, higher if it is more worth remembering."""
 
     def __call__(self, user: str, assistant: str) -> int: ...
 
@@ -24,11 +24,11 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     importance: int
     parts: Parts
     pinned: bool = False
-    #: The part of the exchange that was scored, and is kept, if not all of it.
+    #: The part of the exchange that was scored and is kept; None if it is the whole exchange.
     heard: Exchange | None = None
 
 
 class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
-    """The rating decides, and a model has to give it: see `Promoter.rated`."""
+    """The result if the decision depends on a model's rating. `Promoter.rated` decides when the rating is known."""
 
     exchange: Exchange

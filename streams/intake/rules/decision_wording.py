@@ -1,4 +1,4 @@
-"""Sentences on the decision about an exchange: its grounds, and what would change it."""
+"""Sentences about the decision on an exchange: the reasons for it, and the changes that would reverse it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from streams.intake.rules.scoring import KEEP_ABOVE, RATING
 class Wording:
     """Sentences about the decisions of `promoter`. `rater_name` names the model, or the estimator, that rates.
 
-    Programs read these sentences and the reasons, so they keep the words "judge", and "value" for the rating.
+    Programs read these sentences and the reasons. So the words "judge", and "value" for the rating, must not change.
 
-    The sentences hold for the present weights: emotion or content alone is exactly the border, both are above it.
-    Content is a content keyword, or text that the local estimator rates as personal.
+    The sentences are true only for the present weights: with a full window, a strong emotion alone or content alone
+    reaches exactly the limit `KEEP_ABOVE`, and both together exceed it. "Content" means a content keyword, or text
+    that the local estimator rates as personal.
     """
 
     def __init__(self, promoter: Promoter, rater_name: str) -> None:
         self._promoter, self._rater = promoter, rater_name
 
     def grounds(self, decision: Decision) -> str:
-        """Return why the exchange is kept or dropped: the text after the colon."""
+        """Return the reason why the exchange is kept or dropped, as the text after a colon."""
         parts, policy = decision.parts, self._promoter.policy
         if parts.reason == "forced":
             return "the user asked to remember it"
@@ -47,7 +48,7 @@ class Wording:
         return f"{told}: {_sum(parts)} {'>' if decision.kept else '≤'} {_decimal(KEEP_ABOVE)}"
 
     def question(self, parts: Parts) -> str:
-        """Return why an unknown rating is needed."""
+        """Return the reason why the decision needs a rating that is not known yet."""
         if self._promoter.policy == "all":
             return f"policy all keeps it, and the value from {self._rater} sets its importance"
         if self._promoter.policy == "llm":
@@ -55,7 +56,7 @@ class Wording:
         return f"{_sum(parts)} is close enough to {_decimal(KEEP_ABOVE)} that the value from {self._rater} decides"
 
     def change(self, exchange: Exchange, parts: Parts) -> str:
-        """Return what would change the outcome that has these parts."""
+        """Return a sentence that says what would change the outcome. `parts` are the parts of that outcome."""
         match parts.reason:
             case "forced":
                 return "Without the remember phrase it would be scored like any other."

@@ -1,4 +1,4 @@
-"""Rules for where an exchange ends."""
+"""Rules that decide at which message an exchange ends and the next one begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from schemas.settings import MemorySettings
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Silence and number of messages that close an exchange, and silence that ends a session; milliseconds."""
+    """The limits of exchanges and sessions.
+
+    A silence of `gap_ms` closes an exchange, and so does the message after `messages` messages. A silence of
+    `idle_ms` ends the session.
+    """
 
     gap_ms: int
     messages: int

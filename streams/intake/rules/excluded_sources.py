@@ -1,7 +1,7 @@
 """Promotion with `memory.excluded_sources`: messages of these sources are neither scored nor kept.
 
-An exchange in which only excluded sources have spoken is dropped. The memory of any other exchange has its usual id,
-which is derived from all its messages.
+An exchange in which only excluded sources have spoken is dropped. The memory of any other exchange has the same id as
+without this setting, because the id is derived from all messages, including the excluded ones.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _dropped(exchange: Exchange) -> Decision:
 
 
 def _of(exchange: Exchange, heard: Exchange, verdict: V) -> V:
-    """Turn the verdict on the heard part into one on the whole exchange."""
+    """Turn the verdict on `heard`, a part of `exchange`, into a verdict on the whole exchange."""
     if isinstance(verdict, Decision):
         return replace(verdict, exchange=exchange, heard=None if heard == exchange else heard)
     return verdict if verdict is None else replace(verdict, exchange=exchange)

@@ -1,8 +1,8 @@
 """Explanations in plain words: why an exchange of a session was kept, dropped, or is not decided yet.
 
-Decisions are not stored with the window, and need not be: an exchange is scored only when the session is longer
-than the threshold or when it leaves, so its `fullness` is full whenever it counts, and the rest is in its text.
-The same `Promoter` repeats the decision here, under the present settings.
+Decisions are not stored with the window. The same `Promoter` repeats them here, under the present settings. The
+result is the same, because a score depends only on the text and on `fullness`, and `fullness` is always at its
+maximum when an exchange is scored: the session is then longer than the threshold, or the exchange leaves the window.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from streams.intake.rules.decision import Decision, Estimator, RatingNeeded
 from streams.intake.rules.decision_wording import Wording, lasting
 from streams.intake.rules.excluded_sources import promoter_of
 
-#: The reason in the parts of an exchange whose rating decides and is not known yet.
+#: The reason in `parts` while the decision depends on a rating that is not known yet.
 VALUE_WANTED = "value_wanted"
 
 
 class Status(StrEnum):
-    """How far an exchange has come."""
+    """The status of an exchange.
+
+    WAITING: closed, and not scored yet. ASKED: a rating by the model is pending. UNSPOKEN: it has only system and
+    tool messages, so there is nothing to decide.
+    """
 
     OPEN = "open"
     WAITING = "waiting"
@@ -39,9 +43,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """When a closed exchange will be scored: after `exchanges` more have closed, or at the session's end.
+    """The events at which a waiting exchange is scored: `exchanges` more have closed, or the session ends.
 
-    If nothing more is said, the session ends at `session_ends_at` (epoch ms of event time).
+    Without further messages, the session ends at `session_ends_at` (epoch ms of event time).
     """
 
     exchanges: int
@@ -50,11 +54,12 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What became of an exchange, why, and what would change that.
+    """The status of an exchange, the reason for it (`why`), and what would change it (`change`).
 
-    `outlook` is what an open or waiting exchange would become as things stand. Importance and parts are those of
-    the status or the outlook: importance is None while a rating is needed, both are None if neither a user nor an
-    assistant has spoken. `memory_id` is the id of the memory that a closed exchange is or would become.
+    For an open or waiting exchange, `outlook` is the status that it would get if it were scored now. `importance` and
+    `parts` belong to `outlook` if there is one, else to `status`. `importance` is None while a rating is needed. Both
+    are None if neither a user nor an assistant has spoken. `memory_id` is the id of the memory that was made, or
+    would be made, from a closed exchange.
     """
 
     exchange: Exchange
@@ -69,10 +74,10 @@ class Explanation:
 
 
 class Explainer:
-    """Explains sessions by the rules of the settings.
+    """Explains the exchanges of sessions by the rules of the settings.
 
-    With an `estimator`, which answers at once, every rating is known. Without one, a model named `rater_name` rates,
-    and the caller passes its answers to the `questions` to `explain`.
+    With an `estimator`, every rating is computed at once. Without one, the model `rater_name` rates: `questions`
+    returns the exchanges that need a rating, and the caller passes the known ratings to `explain`.
     """
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None, rater_name: str) -> None:
@@ -82,7 +87,7 @@ class Explainer:
         self.rater_name = rater_name
 
     def questions(self, exchanges: Iterable[Exchange]) -> list[Exchange]:
-        """Return the exchanges whose rating decides, and that only the model can rate."""
+        """Return the exchanges whose decision depends on a rating that only the model can give."""
         return [exchange for exchange in exchanges if exchange.spoken and self._decision(exchange, {}) is None]
 
     def explain(
@@ -90,7 +95,7 @@ class Explainer:
     ) -> list[Explanation]:
         """Explain each of these exchanges: closed ones of the session, or the open one.
 
-        `ratings` are the model's answers by the exchange's number; a missing rating is unknown.
+        `ratings` are the model's ratings by exchange number. An exchange that is not in it has no known rating.
         """
         turns = self._turns(session)
         return [self._explain(session, exchange, ratings, turns) for exchange in exchanges]
@@ -103,7 +108,7 @@ class Explainer:
             return self._unspoken(exchange, status or Status.UNSPOKEN)
         decision = None if status is Status.ASKED else self._decision(exchange, ratings)
         unknown = self._promoter.rated(exchange, None)
-        if decision is None and status is None:  # it was decided without the rating
+        if decision is None and status is None:  # the exchange was decided without a rating
             decision = unknown
         parts = replace(unknown.parts, reason=VALUE_WANTED) if decision is None else decision.parts
         outcome = Status.ASKED if decision is None else Status.PROMOTED if decision.kept else Status.DROPPED
@@ -140,7 +145,7 @@ class Explainer:
         return Explanation(exchange, status, why, "Messages of users and assistants are scored.")
 
     def _decision(self, exchange: Exchange, ratings: Mapping[int, int]) -> Decision | None:
-        """Return the decision on a closed exchange when it is scored; None if it needs a rating that is unknown."""
+        """Return the decision that scoring the exchange gives; None if it depends on a rating that is not known."""
         verdict = self._promoter.at_close(exchange) or self._promoter.score(exchange, 0, leaving=True)
         if not isinstance(verdict, RatingNeeded):
             return verdict
@@ -152,10 +157,11 @@ class Explainer:
         return None if rating is None else self._promoter.rated(exchange, rating)
 
     def _turns(self, session: Session) -> dict[int, int]:
-        """Return how many more exchanges must close until each waiting one is scored, by its number.
+        """Return, by the number of each waiting exchange, how many more exchanges must close until it is scored.
 
-        Each that closes beyond the threshold causes the oldest waiting one to be scored, and each beyond the
-        capacity pushes the oldest one out of the window.
+        If a session has more exchanges than the threshold, each further exchange that closes causes the oldest
+        waiting one to be scored. If the window is full, each further exchange pushes the oldest one out of it, and an
+        exchange that is pushed out is scored too.
         """
         turns: dict[int, int] = {}
         waiting, window = deque(session.pending), deque(session.window)
@@ -177,7 +183,7 @@ class Explainer:
         return f"It is scored when {more} closed, the session ends ({silence} of silence end it), or it expires."
 
     def _closing(self, exchange: Exchange) -> str:
-        """Return what closes the open exchange."""
+        """Return a sentence that says what closes the open exchange."""
         said, gap = exchange.messages, lasting(self._memory.exchange_gap_seconds)
         if len(said) >= self._memory.exchange_messages:
             message = "the next message"
@@ -192,7 +198,7 @@ _NOBODY_ASKS = "It waits for a value from a model, but the settings no longer na
 
 
 def _undecided(session: Session, exchange: Exchange) -> Status | None:
-    """Return why the exchange is not decided yet; None if it is, or if there is nothing to decide."""
+    """Return the status of an exchange that is not decided yet; None if it is decided, or needs no decision."""
     if session.open and exchange.seq == session.next:
         return Status.OPEN
     if exchange.seq in session.asked:

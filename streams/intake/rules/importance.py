@@ -2,8 +2,8 @@
 
     asks to be remembered                 100
     content: a keyword, or personal       70 + 3 × the local estimator's value, 0-10
-    else                                  70 as a memory, which is born active; 50 as a short-term one, which ends
-                                          with its session
+    else                                  70 for a memory, which therefore starts active
+                                          50 for a short-term memory, which therefore ends with its session
 
 The local estimator is used even if a model rates exchanges: reading events must not wait for a network.
 """
@@ -32,7 +32,7 @@ class Importance:
         self._scorer = Scorer(memory)
 
     def of(self, text: str, *, short_term: bool) -> float:
-        """Return the importance, 0-100; from 70 on, a short-term memory outlives its session."""
+        """Return the importance, 0-100. A short-term memory with at least 70 is kept after its session has ended."""
         said = Exchange(0, (Message("", Role.USER, text, 0),))
         if self._scorer.asks_to_remember(said):
             return ASKED_FOR
@@ -41,7 +41,10 @@ class Importance:
         return FOR_A_WHILE if short_term else LEAST
 
     def weighed(self, event: LongTermEvent) -> LongTermEvent:
-        """Return the event; a `Remember` without an importance, except an item, gets that of its text."""
+        """Return the event, with the importance of its text if it is a `Remember` without an importance.
+
+        Items are returned unchanged.
+        """
         if isinstance(event, Remember) and event.kind != "item" and "importance" not in event.model_fields_set:
             importance = self.of(event.text, short_term=event.kind == "short_term")
             return event.model_copy(update={"importance": importance})

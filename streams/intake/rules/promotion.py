@@ -1,8 +1,11 @@
 """Promotion rules: whether an exchange enters long-term memory, and with what importance.
 
-In this order, for a closed exchange: forced (the user asked to remember it), rolling (more than
-`promote_threshold` exchanges in the session: the oldest unevaluated one is scored), leaving (session end,
-capacity, expiry: scored).
+A closed exchange is evaluated at the first of these events:
+
+    forced    it closes, and the user asked to remember it: it is kept
+    rolling   an exchange closes, the session has more than `promote_threshold` exchanges, and this exchange is the
+              oldest that is not evaluated: it is scored
+    leaving   it leaves the window, by the session's end, capacity or expiry: it is scored
 """
 
 from __future__ import annotations
@@ -27,10 +30,10 @@ UNREAD = "unread"
 
 
 class Promoter:
-    """Decides by the settings' policy; asks for a rating only if it can change the decision.
+    """Decides on exchanges by the policy of the settings. A rating is requested only if it can change the decision.
 
-    An `estimator` answers at once. Without one, the result is a `RatingNeeded` instead of a decision whenever a
-    rating is needed.
+    An `estimator` rates at once. Without one, the result is a `RatingNeeded` instead of a decision if a rating is
+    needed.
     """
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
@@ -41,7 +44,10 @@ class Promoter:
         self.threshold = memory.promote_threshold
 
     def at_close(self, exchange: Exchange) -> Decision | RatingNeeded | None:
-        """Return the decision that closing alone causes: forced, or policy `all`; else None."""
+        """Decide on an exchange that closes, if the user asked to remember it or the policy is `all`.
+
+        Otherwise return None: the exchange is scored later.
+        """
         if self._scorer.asks_to_remember(exchange):
             return Decision(exchange, True, 100, Parts(total=1000, reason="forced"), self._pins_requests)
         if self.policy == "all":
@@ -53,7 +59,7 @@ class Promoter:
         return exchanges_in_session > self.threshold
 
     def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision | RatingNeeded:
-        """Decide on an exchange that is the oldest of too many, or that leaves the window."""
+        """Decide on an exchange because the session has too many exchanges, or because this one leaves the window."""
         if self.policy != "weighted":
             return self._by_rating(exchange, _WHOLE)
         local = self._scorer.local(exchange, exchanges_in_session, leaving=leaving)
@@ -64,9 +70,10 @@ class Promoter:
         return self._by_rating(exchange, local)
 
     def rated(self, exchange: Exchange, rating: int | None) -> Decision:
-        """Decide on an exchange whose rating was requested. None, if the model gave no rating, counts as 0.
+        """Decide on an exchange whose rating was requested.
 
-        A rating is requested only when the exchange has the `fullness` of a full window, so that applies here.
+        `rating` is None if the model gave none; that counts as 0. A rating is requested only when `fullness` is at
+        its maximum, so the maximum is used here.
         """
         local = self._scorer.local(exchange, 0, leaving=True) if self.policy == "weighted" else _WHOLE
         return self._decided(exchange, local, rating)
@@ -100,11 +107,14 @@ class Promoter:
 
 
 def _unread(local: Local) -> Parts:
-    """Return the parts of a text that the local estimator cannot read: its rating of 0 is no reason to drop it."""
+    """Return the parts of the score of a text in a language that the local estimator cannot read.
+
+    They have no rating: the estimator's 0 does not mean that the text is unimportant.
+    """
     return Parts(UNREAD, local.fullness, local.sentiment, local.content, total=local.total)
 
 
-#: The local score if the rating alone decides.
+#: The local score for policies in which it does not count.
 _WHOLE = Local(0, 0, 0)
 
 
@@ -114,7 +124,7 @@ def _weighted(exchange: Exchange, local: Local, rating: int | None, reason: str)
 
 @lru_cache(maxsize=1_024)
 def _weight(local: Local, rating: int | None, reason: str) -> tuple[bool, int, Parts]:
-    """Return whether the exchange is kept, its importance, and the parts. Cached: few inputs are distinct.
+    """Return whether the exchange is kept, its importance, and the parts. Cached, because few inputs are distinct.
 
     The importance of a kept exchange is 70 + 30 × (total − 0.5)/0.3, rounded half up and clamped to 70-100.
     """

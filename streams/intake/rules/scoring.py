@@ -6,7 +6,7 @@
                 estimator cannot read the language of the user's words
     value     = 10 × the rating, 0-10, which is requested only if it can change the decision
 
-Integers, because 0.3 + 0.2 must be exactly the border.
+The numbers are integers, because 0.3 + 0.2 must be exactly the limit of 0.5.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streams.language.phrases import Phrases
 
 FULLNESS, SENTIMENT, CONTENT = 300, 200, 200
 KEEP_ABOVE = 500
-#: The most that a rating can add.
+#: The maximum that a rating can add to the score, in thousandths.
 RATING = 100
 
 
@@ -49,11 +49,11 @@ class Scorer:
         self._phrases = Phrases(memory.force_phrases, TO_REMEMBER)
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
-        """Whether the user's text contains a remember phrase, as a request."""
+        """True if the user's text asks to remember something: a remember phrase occurs in it as a request."""
         return self._phrases.found_in(exchange.said()[0])
 
     def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Local:
-        """Score the exchange without a rating."""
+        """Return the parts of the exchange's score that need no rating."""
         threshold = self._threshold
         full = leaving or exchanges_in_session >= threshold
         return Local(
@@ -63,7 +63,10 @@ class Scorer:
         )
 
     def _is_content(self, exchange: Exchange) -> bool:
-        """True if the exchange has a keyword, is personal, or may be so: its language cannot be read."""
+        """True if the exchange has a content keyword, is rated as personal, or may be personal.
+
+        It may be personal if the language of the user's text cannot be read.
+        """
         user, assistant = exchange.said()
         if self._keywords.found_in(f"{user}\n{assistant}"):
             return True

@@ -1,7 +1,7 @@
 """Session rules: how records, ratings and forget commands change a session's window.
 
-A pure function of the session's value, its window and the records, in log order. It uses event times only, so a
-replay of the same records makes the same decisions.
+They are pure functions of the session's value, its window and the records in log order. They use event times only, so
+a replay of the same records makes the same decisions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ class SessionRules(Rules):
     ) -> SessionChanges:
         """Return the session after `records`, which are pairs of offset and record, in log order.
 
-        `known` has the session's message ids, and is updated in place to those of the returned session: a copy for
-        each batch would cost as much as the messages. `exchange` returns a closed exchange of the window, `emptied`
-        what is known of one that has left it.
+        `known` has the session's message ids. It is updated in place to the ids of the returned session: copying it
+        for each batch would take as long as handling the messages. `exchange` returns a closed exchange by its
+        number. `emptied` returns the end and the message ids of an exchange that has left the window, if they are
+        still known.
         """
         return Advance(self, session, known, exchange, emptied).through(records)
 
     def answered(self, session: Session, exchange: Exchange, rating: int | None) -> SessionChanges:
-        """Return the session after an exchange's requested rating; None if the model gave none."""
+        """Return the session after the model's answer about an exchange. `rating` is None if the model gave none."""
         asked = tuple(seq for seq in session.asked if seq != exchange.seq)
         return SessionChanges(
             session._replace(asked=asked),
@@ -52,10 +53,11 @@ class SessionRules(Rules):
     ) -> SessionChanges:
         """Return the session without the exchanges that began up to `until` (epoch ms), decided on or not.
 
-        The open exchange loses its messages up to then, and such messages are ignored from now on. `exchange` returns
-        a closed exchange of the session, `emptied` what is known of one that has left. Conversations and commands are
-        two topics without a common order: a message that existed at `until` may be dated later, by as much as the
-        session's messages are dated ahead of their records.
+        Messages up to `until` are also removed from the open exchange. If such a message is read later, it is
+        ignored. `exchange` and `emptied` are as in `advance`.
+
+        Timestamps may be ahead of the Kafka records, so a message that existed at `until` may be dated after it.
+        Therefore `until` is increased by the session's `lead`.
         """
         until += session.lead
         held = map(exchange, dict.fromkeys((*session.window, *session.asked)))
@@ -74,7 +76,7 @@ class SessionRules(Rules):
         )
 
     def without(self, session: Session, seqs: Collection[int], exchange: Callable[[int], Exchange]) -> SessionChanges:
-        """Return the session without some of its closed exchanges, decided on or not."""
+        """Return the session without the closed exchanges with these numbers, decided on or not."""
         gone = [exchange(seq) for seq in dict.fromkeys((*session.window, *session.asked)) if seq in seqs]
         left_at = max([session.left_at, *(one.ended_at for one in gone)])
         numbers = [one.seq for one in gone]

@@ -1,4 +1,4 @@
-"""Changes that records make to a session, and what follows from them."""
+"""Changes that records make to a session, and their consequences: decisions, ratings and summaries to request."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from streams.intake.rules.summary_triggers import SummaryWanted
 class SessionChanges(msgspec.Struct, gc=False):
     """The changes that some records made to a session.
 
-    `closed` are exchanges to keep, `gone` the numbers of those that no longer exist. The messages of exchanges in
-    `left` stay known, those of exchanges in `unknown` do not. `questions` are exchanges whose rating has to be
-    requested from a model, or is pending; `summaries` are the summaries to request. `ended_at` is the event time
-    (epoch ms) at which the session ended; of several ends, the first one. `decided_by` are the offsets of the records
-    that made the `decisions`, in the same order; empty if a model's answer made the decision.
+    `closed` are new exchanges whose rows must be written. `gone` are the numbers of exchanges whose rows must be
+    deleted. `left` has the message ids of exchanges that left the window, which stay known. `unknown` are the numbers
+    of exchanges whose message ids are no longer known.
+
+    `decided_by` are the offsets of the records that caused the `decisions`, in the same order; empty if a model's
+    answer caused the decision. `questions` are the exchanges whose rating by a model is needed, or is already
+    requested. `summaries` are the summaries to request. `ended_at` is the event time (epoch ms) at which the session
+    ended. If it ended several times, this is the first end.
+
+    The other fields count messages and exchanges for the metrics.
     """
 
     session: Session

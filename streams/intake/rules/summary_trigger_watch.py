@@ -12,10 +12,10 @@ from streams.intake.rules.summary_triggers import Reason, SummaryWanted, Trigger
 class TriggerWatch:
     """Counts a session's user messages, and watches for the end of its day.
 
-    `said` counts since the last summary, which covered the messages until `summed_up`; `day_ends` is the end of the
-    day of the later messages, 0 if there are none. `since` returns the window's messages that are newer than a given
-    time, in time order; `open_from` the time of the open exchange's first message, 0 if none is open. Times are
-    epoch ms.
+    `said` is the number of user messages since the last summary. That summary covered the messages up to the time
+    `summed_up`. `day_ends` is the end of the day of the messages after it; 0 if there are no such messages. `since`
+    returns the window's messages that are newer than a given time, in time order. `open_from` returns the time of the
+    open exchange's first message; 0 if no exchange is open. Times are epoch ms.
     """
 
     __slots__ = ("_open_from", "_since", "_triggers", "_wanted", "day_ends", "said", "summed_up")
@@ -56,7 +56,10 @@ class TriggerWatch:
             self.summed_up, self.day_ends = ended - 1, 0
 
     def _sum_up(self, reason: Reason, day_ends: int, by: str) -> None:
-        """Request a summary. It has the open exchange as far as it goes; the next one has all of it."""
+        """Request a summary.
+
+        It includes the messages that the open exchange has so far. The next summary includes the whole exchange.
+        """
         new = tuple(message for message in self._since(self.summed_up) if message.timestamp < day_ends)
         if reason == "manual" or any(message.role in SPEAKERS for message in new):
             self._wanted.append(SummaryWanted(reason, self._triggers.day_of(day_ends - 1), by, new))

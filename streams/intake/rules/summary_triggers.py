@@ -14,12 +14,15 @@ from streams.language.phrases import Phrases
 
 Reason = Literal["count", "manual", "day_end"]
 
-#: Characters of the longest request for a summary; a pasted article with the same words is no request.
+#: Maximum number of characters of a request for a summary. A longer text, such as a pasted article, is no request.
 LONGEST_REQUEST: Final = 200
 
 
 class SummaryWanted(NamedTuple):
-    """A summary to request of these messages of a day; `by` distinguishes it from the session's other ones."""
+    """A summary that has to be requested. `messages` are from one day.
+
+    `by` distinguishes the summary from other summaries of the same session, day and reason.
+    """
 
     reason: Reason
     day: date
@@ -28,9 +31,10 @@ class SummaryWanted(NamedTuple):
 
 
 class Triggers:
-    """The rules of a summary plan. Days are those of its time zone, by the messages' own times.
+    """The rules of a summary plan. A message belongs to the day of its own timestamp, in the plan's time zone.
 
-    `interval` is a number of user messages, 0 for never. If the plan is not `automatic`, only requests trigger.
+    `interval` is the number of user messages between two summaries; 0 means never. If the plan is not `automatic`,
+    only requests by the user trigger a summary.
     """
 
     def __init__(self, plan: SummaryPlan) -> None:
@@ -41,16 +45,16 @@ class Triggers:
         self._end_of_day = lru_cache(maxsize=4_096)(self._reckoned)
 
     def asked_for(self, content: str) -> bool:
-        """Whether a user's message asks for a summary."""
+        """True if a user's message with this content asks for a summary."""
         return len(content) <= LONGEST_REQUEST and self._phrases.found_in(content)
 
     def day_of(self, moment: int) -> date:
-        """Return the day of a time (epoch ms)."""
+        """Return the day to which a time (epoch ms) belongs."""
         return day_of(moment, self.timezone)
 
     def end_of_day(self, moment: int) -> int:
-        """Return when the day of a time ends; both are epoch ms."""
-        return self._end_of_day(moment // 900_000)  # no zone's day begins within a quarter of an hour
+        """Return the end of the day to which a time belongs; both are epoch ms."""
+        return self._end_of_day(moment // 900_000)  # in every zone, days begin at a full quarter of an hour
 
     def _reckoned(self, quarter: int) -> int:
         day = self.day_of(quarter * 900_000)

@@ -1,7 +1,8 @@
 """Calibration: the cosines that a model gives to unrelated texts, measured when it is loaded.
 
-Sample questions are compared with sample memories, none of which answers them, in English and in Chinese. With 20
-texts a language the result is within one spread of that of thousands of real memories (benchmarks/README.md).
+Sample questions are compared with sample memories, in English and in Chinese. No sample memory answers a sample
+question. With 20 texts per language, the result differs by less than one spread from the result with thousands of
+real memories (benchmarks/README.md).
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _SAMPLES = Path(__file__).parent.parent.parent / "samples" / "unrelated.json"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The usual scores of unrelated memories: their centre, and how widely they vary.
+    """The usual scores of memories that are unrelated to the query.
 
-    ``centre`` is the median score of a query with memories that do not answer it; ``spread`` the standard deviation
-    over one user's memories; ``least`` the smallest spread that is used.
+    ``centre`` is the median score of a query with memories that do not answer it. ``spread`` is the standard
+    deviation over one user's memories. A smaller spread than ``least`` counts as ``least``.
     """
 
     centre: float
@@ -32,7 +33,10 @@ class Scale:
     least: float
 
     def deviations(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """Return scores as deviations from ``centre``, along the last axis (the memories of one user)."""
+        """Return each score's distance from ``centre``, divided by the spread over the user's memories.
+
+        The last axis of `scores` are the memories of one user.
+        """
         exact = scores.astype(np.float64)
         n = exact.shape[-1]
         variance = exact.var(axis=-1, keepdims=True) if n else np.zeros((*exact.shape[:-1], 1))
@@ -42,10 +46,13 @@ class Scale:
 
 
 PRIOR_SCORES: Final = 20
-"""The usual spread counts as much as so many memories: with fewer, a user's own spread says little."""
+"""The weight of the usual spread, as a number of memories.
+
+The usual spread is averaged with the spread over the user's own memories, which is unreliable if these are few.
+"""
 
 COSINE: Final = Scale(centre=0.08, spread=0.08, least=0.04)
-"""Of the ``use`` embeddings; another model needs its own centre (e5's, say, is about 0.75)."""
+"""The scale of the ``use`` model's cosines. Other models need scales of their own: e5's centre is about 0.75."""
 
 LEAST_SPREAD: Final = 0.01
 
@@ -60,15 +67,15 @@ def scale_of(unrelated: npt.NDArray[np.float32]) -> Scale:
 class Scales:
     """A model's scales by the script of the question.
 
-    A model sees all texts of an unknown language as similar: unrelated Chinese texts have a cosine of 0.6 in an
-    English model, and unrelated English ones 0.1.
+    To a model, all texts in a language that it does not know are similar: in an English model, unrelated Chinese
+    texts have a cosine of 0.6, and unrelated English texts have 0.1.
     """
 
     latin: Scale
     cjk: Scale
 
     def of(self, query: str) -> Scale:
-        """Return the scale for a question; with both scripts in it, that of Chinese, Japanese and Korean."""
+        """Return the scale for a question: `cjk` if it contains any Chinese, Japanese or Korean, else `latin`."""
         return self.cjk if has_cjk(query) else self.latin
 
 
@@ -76,12 +83,12 @@ COSINES: Final = Scales(latin=COSINE, cjk=COSINE)
 
 
 def samples() -> list[str]:
-    """Return the texts to embed."""
+    """Return the sample texts. Their vectors are the argument of `scales`."""
     return [text for sample in _read().values() for kind in ("questions", "memories") for text in sample[kind]]
 
 
 def scales(vectors: npt.NDArray[np.float32]) -> Scales:
-    """Return the scales of the model that made these unit vectors, float32[n, d], of `samples()`."""
+    """Return a model's scales. `vectors` are the model's unit vectors of `samples()`, float32[n, d]."""
     found: dict[str, Scale] = {}
     start = 0
     for language, sample in _read().items():

@@ -1,4 +1,4 @@
-"""Embedding models that run on this machine, and make unit vectors, float32[n, d], of texts."""
+"""Embedding models that run on this machine. They make unit vectors, float32[n, d], of texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.models.embedding.calibration import COSINES, Scales
 
 Vectors = npt.NDArray[np.float32]
 
-#: The files of a model's folder that its vectors depend on.
+#: The suffixes of the files in a model's folder that its vectors depend on.
 _MODEL_FILES = frozenset({".json", ".txt", ".model", ".bin", ".safetensors"})
 
 
@@ -36,7 +36,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Which model is loaded, as the shards record it, and the scales of its cosines."""
+    """The loaded model: its name and dimension, as the shards record them, and the scales of its cosines."""
 
     name: str
     dimension: int
@@ -82,7 +82,7 @@ class SentenceTransformersEmbedder:
                 "embedding.backend is `sentence-transformers`, but its package is missing: "
                 "pip install 'siltstone[sentence-transformers]'"
             ) from exc
-        disable_progress_bar()  # of loading; a download shows its own
+        disable_progress_bar()  # the progress bar of loading; a download shows its own
         try:
             self._model: Any = SentenceTransformer(str(folder) if folder.is_dir() else model)
         except Exception as exc:
@@ -103,7 +103,7 @@ class SentenceTransformersEmbedder:
 
 
 class ToyEmbedder:
-    """A toy whose vectors can be worked out by hand: one dimension for each word, in order of appearance."""
+    """A toy model for tests. Each word has a dimension, in order of appearance, so vectors can be predicted."""
 
     name = "toy"
 
@@ -120,14 +120,17 @@ class ToyEmbedder:
 
 
 def load_embedder(settings: EmbeddingSettings) -> Embedder:
-    """Load the local model of the settings. Takes from a fifth of a second (`use`) to many (a transformer)."""
+    """Load the local model of the settings. This takes 0.2 seconds for `use`, and many seconds for a transformer."""
     if settings.backend == "use":
         return UseEmbedder()
     return SentenceTransformersEmbedder(settings.model, settings.batch_size)
 
 
 def model_of(embedder: Embedder) -> Model:
-    """Return the model's description. For `use`, the scales were measured on real memories."""
+    """Return the model's description.
+
+    Its scales are measured now, by the sample texts. For `use`, they are constants, measured on real memories.
+    """
     if isinstance(embedder, UseEmbedder):
         return Model(embedder.name, embedder.dimension)
     cosine = calibration.scales(embedder.embed(calibration.samples()))
@@ -135,9 +138,11 @@ def model_of(embedder: Embedder) -> Model:
 
 
 def recorded_name(model: str) -> str:
-    """Return what shards record for a sentence-transformers model: its hub name, or its folder's fingerprint.
+    """Return the name that shards record for a sentence-transformers model.
 
-    With a path, a moved folder would count as another model. The library's own models have two names on the hub.
+    For a folder, this is a fingerprint of its files. If it were the path, a moved folder would count as another
+    model. For a model on the hub, this is its name there. The library's own models have two names on the hub, with
+    and without a prefix, so the prefix is removed.
 
     >>> recorded_name("sentence-transformers/all-MiniLM-L6-v2")
     'all-MiniLM-L6-v2'
@@ -149,13 +154,13 @@ def recorded_name(model: str) -> str:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Return 16 hex digits of a hash of weights, vocabulary and configuration, without read-me files and the like."""
+    """Return 16 hex digits of a hash of a model's weights, vocabulary and configuration, without its other files."""
     parts = [""]
     if (modules := folder / "modules.json").is_file():
         parts = sorted({"", *(str(module["path"]) for module in orjson.loads(modules.read_bytes()))})
     digest = hashlib.sha256()
     for part in parts:
-        for file in sorted((folder / part).glob("[!.]*")):  # a module without settings often has no folder
+        for file in sorted((folder / part).glob("[!.]*")):  # no files if a module without settings has no folder
             if file.is_file() and file.suffix in _MODEL_FILES:
                 with file.open("rb") as content:
                     digest.update(f"{part}/{file.name}\n".encode())

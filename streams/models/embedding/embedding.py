@@ -24,31 +24,35 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Only this much of a text is embedded. The rest is an exchange's details; BM25 sees the whole text.
+#: The number of characters of a text that are embedded. The rest is usually details. BM25 uses the whole text.
 EMBEDDED_CHARS = 800
-#: How long a question waits for its vector: the API must answer within `streams.shards.user_shards.WAIT_SECONDS`.
+#: Maximum time that a question waits for its vector (seconds). It is shorter than the time within which the API must
+#: answer, `streams.shards.user_shards.WAIT_SECONDS`.
 QUESTION_SECONDS = 8.0
-#: For the vectors of exchanges in the windows of users who search: 7,000 of 512 numbers.
+#: Maximum bytes of cached vectors of window exchanges: 7,000 vectors of 512 numbers.
 SAID_BYTES = 16_000_000
-#: Attempts for callers that do not wait for ever, and for loading.
+#: Maximum number of attempts to load the model, and to embed the texts of a caller that is not patient.
 ATTEMPTS = 3
 BACKOFF = Backoff(first=0.5, longest=30.0)
-#: While embedding fails, the log says so at this interval.
+#: Seconds between two log lines while embedding fails.
 REMINDER_SECONDS = 60.0
 
 
 class Backend(Protocol):
-    """Makes vectors of texts that are neither blank nor long, of a caller up to `simultaneous` batches at a time."""
+    """Makes vectors of texts. The texts are not blank, and not longer than `EMBEDDED_CHARS`.
+
+    At most `simultaneous` batches of one caller are embedded at a time.
+    """
 
     simultaneous: int
 
     async def load(self) -> Model:
-        """Load the model, and return which it is. Raises `SiltstoneError`."""
+        """Load the model, and return its description. Raises `SiltstoneError`."""
 
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
-        """Return unit vectors of one batch. Raises `EmbeddingUnavailable` if another attempt is worthwhile.
+        """Return unit vectors of one batch. Raises `EmbeddingUnavailable` if the batch may be tried again.
 
-        An `urgent` batch overtakes waiting batches, if batches wait for each other.
+        `attempt` is the number of this attempt, from 1. If batches have to wait, an `urgent` batch overtakes them.
         """
 
     async def close(self) -> None:
@@ -63,8 +67,8 @@ class Embedding:
         await embedding.embed(texts, patient=True)        # data that must not be lost: waits until it succeeds
         await embedding.stop()
 
-    A blank text has a vector of zeros with every backend: it resembles nothing. The vectors of the last questions are
-    cached: a repeated question gets its vector at once, even while nothing can be embedded.
+    A blank text gets a vector of zeros with every backend, so it resembles nothing. The vectors of the last questions
+    are cached. A repeated question gets its vector at once, even while embedding fails.
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -86,19 +90,19 @@ class Embedding:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be embedded now; empty if there is no obstacle."""
+        """The reason why embedding fails now; empty if it does not fail."""
         return self._outage.reason
 
     async def model(self) -> Model:
-        """Wait until the model is loaded, and return which it is. Raises the error of loading."""
+        """Wait until the model is loaded, and return its description. If loading failed, raises its error."""
         assert self._loaded is not None, "start() comes first"
         return await asyncio.shield(self._loaded)
 
     async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
         """Return unit vectors, float32[n, d]; an empty list gives float32[0, d].
 
-        If the service fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`. A patient caller waits as long
-        as it takes; meanwhile its records stay in their topic.
+        If embedding fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`. With `patient`, it waits until
+        embedding succeeds, without a limit. The caller's records stay in their topic until then.
         """
         if patient:
             return await self._embed(texts, math.inf)
@@ -109,16 +113,16 @@ class Embedding:
         return vectors
 
     async def embed_said(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, float32[n, d], of exchanges that a search reads from windows; each is made once.
+        """Return unit vectors, float32[n, d], of window exchanges that a search has read. The vectors are cached.
 
-        While nothing can be embedded, new texts have zeros: only their words find them.
+        While embedding fails, texts without a cached vector get zeros, so that only their words can match.
         """
         known = dict(zip(texts, self._said.known(texts), strict=True))
         new = [text for text, vector in known.items() if vector is None]
         if new:
             try:
                 vectors = await self._soon(new)
-            except EmbeddingUnavailable:  # logged, as for any question
+            except EmbeddingUnavailable:  # `_soon` has logged it
                 vectors = np.zeros((len(new), (await self.model()).dimension), np.float32)
             self._said.keep(new, vectors)
             known.update(zip(new, vectors, strict=True))
@@ -159,7 +163,7 @@ class Embedding:
                 )
 
         size = self._batch_size
-        if len(said) <= size:  # no task: in a busy event loop, each step of one takes milliseconds
+        if len(said) <= size:  # without a task, because each step of a task takes milliseconds in a busy event loop
             if said:
                 await fill(said)
             return vectors
@@ -172,7 +176,10 @@ class Embedding:
         return vectors
 
     async def _insisting(self, ask: Callable[[int], Awaitable[T]], attempts: float) -> T:
-        """Call `ask` with the number of the attempt, from 1, until it succeeds. Return its result."""
+        """Call `ask` with the number of the attempt, from 1, until it succeeds or has failed `attempts` times.
+
+        Return its result, or raise its last error.
+        """
         attempt = 1
         while True:
             try:
@@ -189,12 +196,12 @@ class Embedding:
 
 
 class _Outage:
-    """Logs that a service fails: when it begins, once in a while, and when it is over."""
+    """Logs an outage of the embedding model: its beginning, a reminder once in a while, and its end."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._since = self._said_at = 0.0
-        #: Why it fails now; empty if it does not.
+        #: The reason of the present outage; empty if there is none.
         self.reason = ""
 
     def goes_on(self, reason: str) -> None:
@@ -214,7 +221,7 @@ class _Outage:
 
 def _backend(settings: EmbeddingSettings) -> Backend:
     if settings.backend == "openai":
-        # Its imports take most of a second, and most workers do not need them.
+        # Imported only here: the imports take most of a second, and most workers do not need them.
         from streams.models.embedding.service import EmbeddingService
 
         return EmbeddingService(settings)

@@ -1,8 +1,8 @@
-"""Scheduling of a local model's calls: questions before bulk, small calls, several callers in one call.
+"""Schedules the calls of a local model. Questions go first, calls are small, and a call can serve several callers.
 
-A person waits for a question's vector, while promotions can wait in their topic. So a question overtakes all bulk
-that the model does not have yet. The model has at most two calls of `SLICE` texts at a time: one that it works on,
-and one that is ready, because the event loop may be late with the next.
+A person waits for a question's vector, but promotions can wait in their topic. So a question overtakes all texts of
+promotions ("bulk") that have not been passed to the model yet. The model has at most two calls of `SLICE` texts at a
+time: it computes one, and the other is ready. Otherwise the model would be idle whenever the event loop is late.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from schemas.errors import SiltstoneError
 from streams.models.embedding.embedders import Vectors
 from streams.runtime.called_process import ProcessDied
 
-#: The most texts in a call.
+#: Maximum number of texts in a call.
 SLICE: Final = 16
-#: The most calls that the model has at a time.
+#: Maximum number of calls that the model has at a time.
 UNDER_WAY: Final = 2
-#: After so many calls for questions in a row, waiting bulk has its turn: questions never starve it.
+#: Maximum number of calls for questions in a row while bulk texts are waiting. The next call is then for bulk texts.
 QUESTIONS_IN_A_ROW: Final = 8
-#: The texts fail when so many processes in a row have died of them.
+#: If this many processes in a row have died while they embedded a text, the text fails.
 MOST_DEATHS: Final = 3
 
 
@@ -55,12 +55,12 @@ class _Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some of a caller's texts, waiting or in a call."""
+    """Some of a caller's texts, from index `start` to before `stop`. They are waiting or in a call."""
 
     asked: _Caller
     start: int
     stop: int
-    #: A call with it failed: now it gets a call of its own, so that it fails no other caller.
+    #: True if a call with this part has failed. The part then gets a call of its own, so that no other caller fails.
     alone: bool = False
     deaths: int = 0
 
@@ -80,10 +80,10 @@ class _Part:
 
 
 class Lanes:
-    """Calls of a model, `call(texts)`, with at most `most` texts each, for all waiting callers.
+    """Calls a model, by `call(texts)`, for all waiting callers. A call has at most `most` texts.
 
-    A failed call of several callers is repeated for each of them alone. `ProcessDied` means that the process died and
-    has been replaced.
+    If a call for several callers fails, it is repeated for each of them alone. If `call` raises `ProcessDied`, the
+    model's process has died and has been replaced, and the call is repeated.
     """
 
     def __init__(self, call: Callable[[list[str]], Awaitable[Vectors]], most: int = SLICE) -> None:
@@ -95,7 +95,10 @@ class Lanes:
         self._in_a_row = 0
 
     async def embed(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
-        """Return float32[n, d] of at least one text. Raises the model's error for these texts alone."""
+        """Return the vectors of the texts, float32[n, d]. There must be at least one text.
+
+        Raises an error of the model only if these texts cause it, not if the texts of other callers do.
+        """
         asked = _Caller(texts, urgent, asyncio.get_running_loop().create_future(), len(texts))
         self._lane(asked).append(_Part(asked, 0, len(texts)))
         self._go_on()
@@ -113,7 +116,7 @@ class Lanes:
         return self._questions if asked.urgent else self._bulk
 
     def _go_on(self) -> None:
-        """Start the calls that are possible now."""
+        """Start calls until the model has enough of them, or no texts are waiting."""
         while len(self._calls) < UNDER_WAY and not self._alone:
             lane = self._next_lane()
             if not lane or (lane[0].alone and self._calls):
@@ -132,14 +135,17 @@ class Lanes:
 
     def _next_lane(self) -> deque[_Part]:
         for lane in (self._questions, self._bulk):
-            while lane and lane[0].asked.done.done():  # its caller was cancelled, or it failed
+            while lane and lane[0].asked.done.done():  # the caller was cancelled, or another part of its texts failed
                 lane.popleft()
         if self._questions and not (self._bulk and self._in_a_row >= QUESTIONS_IN_A_ROW):
             return self._questions
         return self._bulk
 
     def _taken(self, lane: deque[_Part]) -> list[_Part]:
-        """Take the parts of the next call. The rest of a long one goes to the end, so that it delays no short one."""
+        """Take the parts for the next call from a lane.
+
+        The rest of a long part goes to the end of the lane, so that it does not delay short parts.
+        """
         taken = [] if not lane[0].alone else [lane.popleft()]
         room = 0 if taken else self._most
         for _ in range(len(lane)):

@@ -20,13 +20,14 @@ log = logging.getLogger(__name__)
 class EmbeddingProcess:
     """The model of the settings, loaded by `load()`, in a process that never blocks the event loop.
 
-    A thread would take half of the worker's interpreter. The process has the worker's priority: with a niceness of 10
-    it would get a ninth of the other's share of a contended core; beside two busy processes a question took 95 ms
-    instead of 16, and bulk ran at a fifth of the pace. Intake still goes first, because the long-term agent embeds
-    less during a backlog (`streams/runtime/backlog_gate.py`), and because the process uses one core at most.
+    In a thread, the model would take half of the interpreter's time from the worker. The process has the same
+    priority as the worker. With a niceness of 10, it would get a ninth of the worker's share of a busy core: beside
+    two busy processes, a question took 95 ms instead of 16 ms, and bulk texts took five times as long. Intake still
+    goes first, because the long-term agent embeds less during a backlog (`streams/runtime/backlog_gate.py`), and
+    because the process uses at most one core.
     """
 
-    #: Batches of one caller: while the process works on one, the next is ready.
+    #: Maximum number of batches of one caller at a time: while the process computes one, the next one is ready.
     simultaneous = 2
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -48,7 +49,7 @@ class EmbeddingProcess:
             ) from exc
 
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
-        """Return unit vectors, float32[n, d]. If the process dies, a new one is asked again."""
+        """Return unit vectors, float32[n, d]. If the process dies, the texts are given to a new process."""
         return await self._lanes.embed(texts, urgent=urgent)
 
     async def close(self) -> None:
@@ -57,14 +58,14 @@ class EmbeddingProcess:
         await self._process.close()
 
     async def _ask(self, texts: list[str]) -> Vectors:
-        """Make one call. Raises `ProcessDied` if the process has died; by then it has been replaced."""
+        """Make one call. If the process has died, replace it and raise `ProcessDied`."""
         process, loaded = self._process, self._loaded
         assert loaded is not None, "load() comes first"
         try:
             await asyncio.shield(loaded)
             return await process.call(_embed, texts)
         except ProcessDied:
-            if process is self._process:  # the first caller that notices
+            if process is self._process:  # this is the first caller that notices the death
                 log.warning("the embedding model's process has died; it is started again")
                 self._process = _process(self._settings)
                 self._begin()
@@ -77,16 +78,18 @@ class EmbeddingProcess:
 
 
 def _process(settings: EmbeddingSettings) -> CalledProcess:
-    """Return a process with one thread for arithmetic: more would spin while idle, and slow down a busy machine.
+    """Return a process that computes with one thread.
 
-    For a transformer, variables in the environment win. `use` gains nothing from a second thread.
+    Further threads would use a processor even while they wait, and slow down a busy machine. For a transformer, the
+    number of threads can be set by variables of the environment. `use` ignores these variables, because a second
+    thread makes it no faster.
     """
     kept = os.environ if settings.backend != "use" else {}
     return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
 
 
 _in_process: list[Embedder] = []
-"""The model, in the process that `EmbeddingProcess` starts; empty in all others."""
+"""The model, in the process that `EmbeddingProcess` starts; empty in all other processes."""
 
 
 def _load(settings: EmbeddingSettings) -> Model:
@@ -96,7 +99,10 @@ def _load(settings: EmbeddingSettings) -> Model:
 
 
 def _embed(texts: Sequence[str]) -> Vectors:
-    """Embed in the child. Foreign exceptions are replaced: they may not pass the pipe, and may quote messages."""
+    """Embed the texts, in the child process.
+
+    Exceptions of the model's library are replaced: they may be impossible to send to the parent, and may quote users.
+    """
     embedder = _in_process[0]
     try:
         return embedder.embed(texts)

@@ -1,4 +1,4 @@
-"""A cache of the last texts' vectors, in bounded memory: people and agents repeat their questions."""
+"""A cache of the vectors of the last texts, because people and agents repeat their questions."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from streams.models.embedding.embedders import Vectors
 from tables.search.recent import Recent
 
-#: 3,600 questions of 512 numbers.
+#: Maximum bytes of the cache: 3,600 vectors of 512 numbers.
 MOST_BYTES: Final = 8_000_000
 #: Bytes of an entry besides its numbers: key, array and place in the dictionary.
 _ENTRY_BYTES: Final = 300
 
 
 class QuestionVectors:
-    """The vector, float32[d], of each question, until newer ones need its place.
+    """A cache of the vectors, float32[d], of the last questions.
 
-    All belong to one model. Keys are hashes: the questions are not kept.
+    All vectors are of the same model. Keys are hashes of the questions, whose texts are not kept.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._recent = Recent(most_bytes)
 
     def of(self, texts: Sequence[str]) -> Vectors | None:
-        """Return float32[n, d], a copy for the caller, if all are cached; else None."""
+        """Return the vectors of all texts as a new array, float32[n, d]; None if one of them is not cached."""
         known = [vector for vector in self.known(texts) if vector is not None]
         return np.stack(known) if known and len(known) == len(texts) else None
 
@@ -36,9 +36,9 @@ class QuestionVectors:
         return [self._recent.get(_key(text)) for text in texts]
 
     def keep(self, texts: Sequence[str], vectors: Vectors) -> None:
-        """Cache the vectors, except zeros: they mean that a text was not embedded, which can change."""
+        """Cache the vectors, except vectors of zeros: these texts were not embedded, and are tried again later."""
         for text, vector in zip(texts, vectors, strict=True):
-            if vector.any():  # a copy, because a row of an array would keep all of it
+            if vector.any():  # a copy, because a view of one row would keep the whole array in memory
                 self._recent.put(_key(text), vector.copy(), vector.nbytes + _ENTRY_BYTES)
 
 

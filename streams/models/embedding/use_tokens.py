@@ -2,13 +2,15 @@
 
 The two differ in four cases. The wheel's result counts, because its ids made the vectors that shards hold:
 
-- Characters in no piece: C++ merges neighbours into one unknown token, the wheel makes one of each character.
-- `<s>`, `</s>` and `<unk>` in a text: control pieces in C++, ordinary pieces in the wheel.
-- Only white space: no token in C++, an unknown one in the wheel.
-- Splits of equal probability, which only repetitions have ("hahaha" is ha|haha or haha|ha): the same pieces in
-  another order. Rounding decides, and C++ adds in float32, the wheel in float64.
+- Characters that are in no piece: C++ merges neighbours into one unknown token, the wheel makes an unknown token of
+  each character.
+- `<s>`, `</s>` and `<unk>` in a text: they are control pieces in C++, and ordinary pieces in the wheel.
+- A text of white space only: it has no token in C++, and an unknown token in the wheel.
+- Splits of equal probability: they have the same pieces in another order. Only repetitions have such splits
+  ("hahaha" is ha|haha or haha|ha). Rounding decides, and C++ adds in float32, the wheel in float64.
 
-Such texts are split here by the wheel's rule: the best path, added in float64; of equal paths the first.
+In the first case, the unknown token is repeated for each character. In the other cases, the text is split here by the
+wheel's rule: the path with the highest sum of scores, in float64. If several paths have it, the first one is taken.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ _FIRST: Final = 1
 _LAST: Final = 2
 #: Lower than any path's score.
 _LOWEST: Final = -1e38
-#: The penalty of an unknown character, beyond the least probable piece.
+#: The score of an unknown character is this much lower than the score of the least probable piece.
 _UNKNOWN_COST: Final = 10.0
 #: The space in a normalised text. A piece can begin with it, but does not contain it elsewhere.
 _SPACE: Final = "\u2581"
-#: Two or more characters that occur twice in a row and begin a third time; and control pieces.
+#: Two or more characters that occur twice in a row and begin a third time; or a control piece.
 _ODD: Final = re.compile(r"(\S)(\S{1,7}?)\1\2\1|</?s>|<unk>")
 
 
@@ -64,7 +66,10 @@ class PieceTokenizer:
         return [_FIRST, *ids, _LAST]
 
     def _ambiguous(self, ids: list[int]) -> bool:
-        """True if neighbours are different repetitions of the same unit: these may be in another order."""
+        """True if two neighbouring pieces repeat the same unit, but not equally often.
+
+        The wheel may have such pieces in another order.
+        """
         repeated = self._repeated
         found = repeated.keys() & set(ids)
         if len(found) == len({repeated[number] for number in found}):
@@ -101,7 +106,10 @@ class PieceTokenizer:
 
 
 def _repeated(ids: dict[str, int]) -> dict[int, str]:
-    """Return the unit that each piece repeats, for pieces that share it with others: a, aa and aaa repeat a."""
+    """Return the unit that a piece repeats, by the id of the piece. The pieces a, aa and aaa all repeat a.
+
+    A piece that repeats nothing is not in the result, unless it is the unit of another piece.
+    """
     repeated: dict[int, str] = {}
     for piece, number in ids.items():
         unit = piece[: (piece + piece).find(piece, 1)]

@@ -1,4 +1,4 @@
-"""State of a partition that goes into its checkpoint beside the shard: the rows of its windows."""
+"""The state of a partition that its checkpoint has in addition to the shard: the rows of its windows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tables.checkpoints.snapshot import Position, SnapshotFile
 
 
 class Copy(Protocol):
-    """Unchanging files of one partition, with their own positions.
+    """Files of one partition that do not change any more.
 
-    `changes` counts at least the changes of their source up to this copy. `in_files`: bytes of what was forgotten may
-    still be in them.
+    `positions` are the offsets in the changelogs up to which the files have the rows. The files include at least the
+    first `changes` changes of the rows. If `in_files`, the files may still contain forgotten bytes.
     """
 
     @property
@@ -28,14 +28,14 @@ class Copy(Protocol):
     def in_files(self) -> bool: ...
 
     async def close(self) -> None:
-        """Release the files; they may be removed."""
+        """Release the files. After this call they may be removed."""
 
 
 class AccompanyingRows(Protocol):
-    """The rows beside the shards, of all partitions of this worker."""
+    """The rows that checkpoints have in addition to the shards, of all partitions of this worker."""
 
     def changes(self, partition: int) -> int | None:
-        """A number that differs after each change, and after forgotten bytes have been removed from the files.
+        """A number that differs after each change of the rows, and after each removal of forgotten bytes.
 
         None if the partition's files are not open.
         """
@@ -45,7 +45,7 @@ class AccompanyingRows(Protocol):
 
 
 class Nothing:
-    """`AccompanyingRows` of a worker that has none."""
+    """The implementation of `AccompanyingRows` for a worker without such rows."""
 
     def changes(self, partition: int) -> int | None:
         return None

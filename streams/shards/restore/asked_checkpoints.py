@@ -22,7 +22,11 @@ class Taken(Protocol):
 
 
 class Outcome(Protocol):
-    """The result of a take. "unchanged": the newest checkpoint is complete. Else, if `taken` is None, see `why`."""
+    """The result of an attempt to take a checkpoint.
+
+    If `outcome` is "unchanged", the newest checkpoint already has the present state. With any other outcome and
+    without `taken`, no checkpoint was taken, and `why` is the reason.
+    """
 
     @property
     def outcome(self) -> str: ...
@@ -34,7 +38,7 @@ class Outcome(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The state of the checkpoint of a partition that was requested last; `error` is empty if nothing failed."""
+    """The state of the last requested checkpoint of a partition. `error` is empty if nothing failed."""
 
     running: bool
     unchanged: bool = False
@@ -65,7 +69,7 @@ class AskedCheckpoints:
             self._runs[partition] = asyncio.ensure_future(self._run(self._take, partition))
 
     def of(self, partition: int) -> Asked:
-        """The state of the last request. Raises `ShardNotHere`, and `CheckpointError` if this worker got none."""
+        """The state of the last request. Raises `ShardNotHere`, and `CheckpointError` if there was no request."""
         self._require_ours(partition)
         run = self._runs.get(partition)
         if run is None or run.cancelled():

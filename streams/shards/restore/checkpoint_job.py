@@ -1,8 +1,9 @@
 """Checkpoints of changed partitions: on a timer, when a partition leaves, and at an orderly stop.
 
-A shard's files are held unchanged while a low-priority thread reads them; the shard goes on working. Forgetting
-breaks the hold, and the next take starts over. If the store is unavailable, the worker goes on: it tries the store
-again with doubling pauses, `/readyz` shows a warning, and new state is only on the disk and in the log meanwhile.
+While a low-priority thread reads the files of a shard, they do not change, and the shard stays in use. If data is
+forgotten meanwhile, this checkpoint is given up, and the next attempt starts over. If the store is unavailable,
+the worker goes on. It tries the store again after pauses that double, and `/readyz` shows a warning. Until the store
+answers, new state is only on the disk and in the log.
 """
 
 from __future__ import annotations
@@ -42,21 +43,26 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: A longer hold is given up: DuckDB's log grows during it, and is read again when the catalog is opened.
+#: The maximum time for which a shard's files are kept unchanged. Then the checkpoint is given up. During this time,
+#: DuckDB's write-ahead log grows, and it must be read at the next opening of the catalog.
 HOLD_SECONDS: Final = 1_800.0
-#: How long a shard that leaves, or a worker that stops, waits for its last checkpoint.
+#: The maximum time for the last checkpoint of a partition that leaves, and for all last checkpoints of a worker that
+#: stops.
 LEAVING_SECONDS: Final = 5.0
 STOPPING_SECONDS: Final = 10.0
-#: How often old generations are removed for a partition in which nothing changes.
+#: The minimum number of seconds between two removals of old generations of a partition that does not change.
 EXPIRE_SECONDS: Final = 3_600.0
-#: The pause before a store that did not answer is asked again.
+#: The pauses between attempts to reach a store that did not answer.
 STORE_AWAY: Final = Backoff(first=5.0, longest=300.0)
 
 Outcome = Literal["taken", "unchanged", "given_up", "fenced", "failed"]
 
 
 class Done(NamedTuple):
-    """The outcome for one partition. `why` is the reason if none was taken, without a path of the machine."""
+    """The outcome for one partition.
+
+    If no checkpoint was taken, `why` is the reason. It contains no path of this machine.
+    """
 
     partition: int
     outcome: Outcome
@@ -67,9 +73,10 @@ class Done(NamedTuple):
 class CheckpointJob:
     """Takes checkpoints, one at a time.
 
-    `topic_id` is the id of the current log topic ("" if the broker has no ids), `generation` the consumer group's
-    generation; `is_member` asks the group whether this worker still belongs to it. A partition that is not
-    `caught_up` gets no checkpoint. `beside` copies the state of a partition beside its shard.
+    `topic_id` returns the id of the current log topic ("" if the broker has no ids), `generation` the consumer
+    group's generation. `is_member` asks the group whether this worker still belongs to it. While `caught_up` returns
+    False for a partition, no checkpoint of it is taken. `beside` copies the window rows that are stored with the
+    shard.
     """
 
     def __init__(
@@ -93,17 +100,17 @@ class CheckpointJob:
         self._caught_up, self._beside, self._now = caught_up, beside or Nothing(), now
         self._one_at_a_time = asyncio.Lock()
         self._epochs: dict[int, int] = {}
-        #: The change counts of the shard and of the rows beside it, as of the newest checkpoint.
+        #: By partition: the number of changes of the shard, and that of its window rows, in the newest checkpoint.
         self._taken: dict[int, tuple[int, int | None]] = {}
         self._expired: dict[int, float] = {}
-        #: Whether the newest checkpoint may hold bytes of what was forgotten.
+        #: By partition: whether the newest checkpoint may still contain forgotten bytes.
         self._in_pages: dict[int, bool] = {}
         self._fenced: dict[int, Fenced] = {}
         self._away: StoreUnavailable | None = None
         self._attempts, self._not_before, self._closing = 0, 0.0, False
 
     def own(self, partitions: Collection[int]) -> None:
-        """Own these partitions from now on, in the group's present generation."""
+        """Own these partitions from now on, with the group's present generation as their epoch."""
         self._epochs |= dict.fromkeys(partitions, self._generation())
         self._fenced.clear()
 
@@ -113,7 +120,7 @@ class CheckpointJob:
         return found + [f"no checkpoints: {fenced}" for fenced in self._fenced.values()]
 
     def store_is_away(self) -> bool:
-        """True if the store did not answer the last time, and is not asked again yet."""
+        """True if the store did not answer the last request, and the pause before the next request has not ended."""
         return self._away is not None and time.monotonic() < self._not_before
 
     async def tick(self) -> None:
@@ -130,7 +137,10 @@ class CheckpointJob:
         return [await self.take(partition) for partition in self._shards.partitions()]
 
     async def last(self) -> None:
-        """Take last checkpoints before the worker stops, within `STOPPING_SECONDS`; then take no more."""
+        """Take the last checkpoints before the worker stops, within `STOPPING_SECONDS`.
+
+        After that, partitions that leave get no more checkpoints.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(STOPPING_SECONDS):
                 if time.monotonic() >= self._not_before:
@@ -152,7 +162,7 @@ class CheckpointJob:
                 self._metrics.checkpoint_at.remove(str(partition))
 
     async def take(self, partition: int) -> Done:
-        """Take a checkpoint of an owned partition if anything changed; the result says why if none was taken."""
+        """Take a checkpoint of an owned partition if it has changed. If none was taken, the result has the reason."""
         if fenced := self._fenced.get(partition):
             return Done(partition, "fenced", why=str(fenced))
         if not self._caught_up(partition):
@@ -204,7 +214,8 @@ class CheckpointJob:
         try:
             return await self._kept(partition, call, epoch)
         except Fenced as exc:
-            # A deleted group counts generations from the start again: a present member comes after all earlier ones.
+            # If the group was deleted, its generations start again at the lowest number. A worker that is a member
+            # now owns the partition after all earlier owners, so it needs a higher epoch than theirs.
             if not mine or exc.newer < epoch or not await self._is_member():
                 raise
             self._epochs[partition] = exc.newer + max(1, epoch)
@@ -212,7 +223,7 @@ class CheckpointJob:
             return await self._kept(partition, call, self._epochs[partition])
 
     async def _is_overdue(self, partition: int) -> bool:
-        """True if a take is due although nothing changed: the packs in the store still hold forgotten bytes."""
+        """True if a checkpoint is due without a change, because packs in the store still contain forgotten bytes."""
         return await in_background(partial(self._store.overdue, partition), "checkpoint")
 
     async def _is_unchanged(self, partition: int, call: CallShard) -> bool:
@@ -229,7 +240,7 @@ class CheckpointJob:
                 self._taken[partition] = changes, newest.facts.windows or None
                 self._in_pages[partition] = newest.facts.in_pages
         if self._in_pages.get(partition) and not await call(_in_pages):
-            return False  # the catalog was rewritten since then, without the forgotten bytes
+            return False  # the catalog has been rewritten without the forgotten bytes since that checkpoint
         if partition not in self._taken:
             return False
         taken, taken_beside = self._taken[partition]
@@ -270,7 +281,7 @@ class CheckpointJob:
         return Done(partition, "taken", taken)
 
     async def _expire(self, partition: int) -> None:
-        """Remove generations that are too old or too many. If the store refuses, they are removed the next time."""
+        """Remove generations that are too old or too many. If this fails, the next run removes them."""
         self._expired[partition] = time.monotonic()
         try:
             await in_background(partial(self._store.expire, partition), "checkpoint", low_priority=True)
@@ -301,7 +312,7 @@ class CheckpointJob:
         try:
             return await in_background(partial(self._store.take, snapshot, stop), "checkpoint", low_priority=True)
         except (OSError, SnapshotChanged):
-            if frozen.held.broken:  # a file was replaced
+            if frozen.held.broken:  # data was forgotten, which replaced a file
                 return None
             raise
 
@@ -318,7 +329,7 @@ def _changes(shard: Shard) -> int:
 
 
 def reason_of(exc: Exception) -> str:
-    """The label under which a failure is counted."""
+    """The label of a failure in the metric of checkpoints."""
     kinds: list[tuple[type[Exception], str]] = [
         (Fenced, "fenced"),
         (StoreFull, "store_full"),

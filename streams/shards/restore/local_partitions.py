@@ -10,7 +10,7 @@ from typing import Final
 from streams.shards.owned import OwnedShards
 from tables.reached import note_reached, reached
 
-#: How often the shards' offsets are noted. The placement of a partition may depend on a note of this age.
+#: Seconds between two notes of the shards' offsets. The group may place a partition by a note of this age.
 NOTED_SECONDS: Final = 5.0
 
 
@@ -27,7 +27,7 @@ class LocalPartitions:
         return {**self._on_disk, **self._shards.positions()}
 
     async def tick(self) -> None:
-        """Note the offsets of open shards in their folders, and read those of all folders."""
+        """Write the offsets of open shards to their folders, and read the offsets that are noted in all folders."""
         self._on_disk = await asyncio.to_thread(self._look, self._shards.positions())
 
     def _look(self, positions: Mapping[int, int]) -> dict[int, int]:

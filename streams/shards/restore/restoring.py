@@ -4,9 +4,11 @@ Records after the disk's position are read from the log. A checkpoint is restore
 the log no longer has the records that the disk lacks, or if the disk is so far behind that reading the log takes
 longer. It is fetched into a separate folder, and moved into place when it is complete.
 
-If the log no longer has the records that the disk lacks, the shard is only opened from a state that the log reaches:
-an unavailable store is waited for, and a store whose checkpoints are all damaged, too old or of other settings stops
-the worker. Otherwise a shard with a gap would soon become the newest checkpoint, and replace complete ones.
+If the log no longer has the records that the disk lacks, the shard is opened only from a checkpoint after which the
+log has all records. If the store is unavailable, the worker waits for it. If all checkpoints are damaged, too old or
+made with other settings, the worker stops. Otherwise a shard without these records would soon be the newest
+checkpoint, and would replace complete ones. Only if the store has no checkpoint of the partition, the shard is opened
+without these records.
 """
 
 from __future__ import annotations
@@ -45,19 +47,23 @@ from tables.memories.frozen import FOLDER, LONG_TERM
 
 log = logging.getLogger(__name__)
 
-#: If the disk lacks more records than this, a checkpoint may be faster: they take half a minute to embed, or more.
+#: If the disk lacks more records than this, a checkpoint may be faster than the log. Embedding this number of records
+#: takes half a minute or more.
 FAR_BEHIND: Final = 20_000
-#: How long to wait for a store if the log holds every record, but embedding them would take hours.
+#: Seconds to wait for an unavailable store if the log has every record, but embedding all records would take hours.
 STORE_SECONDS: Final = 60.0
-#: The pause between two attempts to reach the store or the broker.
+#: The pauses between attempts to reach the store or the broker.
 AGAIN: Final = Backoff(first=0.5, longest=10.0)
 
-#: Called with the number of bytes that are done, and of all.
+#: Called with the number of restored bytes, and the total number of bytes.
 Reached = Callable[[int, int], None]
 
 
 class LogBounds(NamedTuple):
-    """The offsets of a partition's oldest record and after its newest; the topic's id, "" if it is unknown."""
+    """The offset of a partition's oldest record (`start`), and the offset after its newest record (`end`).
+
+    `topic_id` is "" if it is unknown.
+    """
 
     start: int
     end: int
@@ -65,11 +71,11 @@ class LogBounds(NamedTuple):
 
 
 class Stopped(Exception):
-    """Ends a restore: the partition has moved, or the time is over."""
+    """Ends a restore, because the partition has moved or the time limit is over."""
 
 
 class _Unusable(Exception):
-    """The checkpoint cannot be used, for this reason."""
+    """The checkpoint cannot be used. The text is the reason."""
 
 
 class _TooOld(_Unusable):
@@ -77,7 +83,10 @@ class _TooOld(_Unusable):
 
 
 class _Wanted(NamedTuple):
-    """A request for a state with an offset of at least `least`; `own` is the position of the state in `folder`."""
+    """A request for a state with an offset of at least `least`.
+
+    `own` is the position of the state that is in `folder` now; None if there is none.
+    """
 
     partition: int
     folder: Path
@@ -87,10 +96,12 @@ class _Wanted(NamedTuple):
 
 
 class Restoring:
-    """`bounds` asks the broker for the log's bounds; `begins` starts a restore's progress and returns its callback.
+    """Restores the shards of assigned partitions.
 
-    `is_member` asks the group whether this worker still belongs to it. With `accept_loss`, the newest state is used
-    even if the log starts after it.
+    `bounds` asks the broker for the bounds of a partition's log. `begins` notes that a restore begins, and returns
+    the callback for its progress. `is_member` asks the group whether this worker still belongs to it. With
+    `accept_loss`, the newest state is used even if the log starts after it. `patience` is in seconds:
+    see `STORE_SECONDS`.
     """
 
     def __init__(
@@ -112,7 +123,7 @@ class Restoring:
         self._waiting: dict[int, str] = {}
 
     def _clean(self, partition: int, folder: Path) -> None:
-        """Remove the drafts of a worker that was killed while restoring; put back a folder that it had set aside."""
+        """Put back the folder that a worker had set aside when it was killed in a restore, and remove its drafts."""
         take_up(self._aside(partition), folder)
         drop_left(self._folder, str(partition))
 
@@ -120,11 +131,11 @@ class Restoring:
         return self._folder / f"{partition}{FORMER}"
 
     def waiting(self) -> list[str]:
-        """The reasons why shards are not opened yet."""
+        """The reasons why shards are not open yet."""
         return list(self._waiting.values())
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
-        """Put the newest usable state into a shard's folder, made by one of these models.
+        """Put the newest usable state into a shard's folder. Its vectors come from one of these models.
 
         Raises `ShardError`, `DataDirError`.
         """
@@ -132,7 +143,7 @@ class Restoring:
             await in_background(partial(self._clean, partition, folder), "restore")
             try:
                 source = await self._brought(partition, folder, models)
-            except ShardLocked as exc:  # another worker used the folder: its state may be the newest now
+            except ShardLocked as exc:  # another worker has used the folder, which may now have the newest state
                 log.warning("%s", exc)
                 await asyncio.sleep(AGAIN.after(attempt))
             else:
@@ -168,7 +179,10 @@ class Restoring:
         raise AssertionError
 
     async def _restored(self, wanted: _Wanted, models: Sequence[VectorModel], *, patient: bool) -> int | None:
-        """Put a fitting checkpoint in place and return its offset; None if there is no such checkpoint."""
+        """Put a fitting checkpoint in place and return its offset; None if there is no such checkpoint.
+
+        If `patient`, wait for a store that is unavailable.
+        """
         partition, bounds = wanted.partition, wanted.bounds
         until = time.monotonic() + self._patience
         for attempt in itertools.count(1):
@@ -279,7 +293,10 @@ class Restoring:
         return offset
 
     async def _still_ours(self) -> None:
-        """Wait until the group counts this worker as a member: the partition is still ours, or this is cancelled."""
+        """Wait until the group confirms that this worker is a member, so that the partition is still ours.
+
+        If the partition has moved, this call is cancelled.
+        """
         for attempt in itertools.count(1):
             if await self._is_member():
                 return
@@ -287,7 +304,7 @@ class Restoring:
 
 
 def told_until(gone: threading.Event, reached: Reached = lambda done, whole: None) -> Reached:
-    """Return a progress callback that passes on to `reached`, and raises `Stopped` once `gone` is set."""
+    """Return a progress callback that calls `reached`, and raises `Stopped` as soon as `gone` is set."""
 
     def progress(done: int, whole: int) -> None:
         if gone.is_set():

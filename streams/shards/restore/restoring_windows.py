@@ -1,6 +1,6 @@
 """Restores the windows' rows of newly assigned partitions from their newest checkpoints, within a time limit.
 
-This only saves the worker from reading the changelogs from the start: they hold every row.
+This only saves time. Without it, the worker reads the changelogs, which have every row, from the start.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tables.windows.partition_store import holds_rows, place_rows
 
 log = logging.getLogger(__name__)
 
-#: Time limit for all partitions together.
+#: The time limit for all partitions together.
 WINDOWS_SECONDS: Final = 30.0
-#: After a failure, the store is not asked again for this long.
+#: Seconds after a failure in which the store is not asked again.
 STORE_AWAY_SECONDS: Final = 60.0
-#: The folder of their files in a checkpoint.
+#: The folder of the windows' files in a checkpoint.
 WINDOWS: Final = "windows"
 
 
 class _Over:
-    """The end of a time limit. `set` waits for a running `in_time` block, so that the block completes before it."""
+    """A flag that is set at the end of a time limit. `set` first waits for the end of a running `in_time` block."""
 
     def __init__(self) -> None:
         self.event, self._lock = threading.Event(), threading.Lock()
@@ -46,7 +46,7 @@ class _Over:
 
     @contextlib.contextmanager
     def in_time(self) -> Iterator[None]:
-        """Run a block before the limit. Raises `Stopped` after it."""
+        """Run the block if the time limit is not over. Otherwise raise `Stopped`."""
         with self._lock:
             if self.event.is_set():
                 raise Stopped
@@ -63,10 +63,10 @@ class RestoringWindows:
         self._not_before = 0.0
 
     async def bring(self, folders: Mapping[int, Path]) -> None:
-        """Restore the windows' rows of the newest checkpoints into those of the partitions' folders that have none.
+        """Restore the window rows of the newest checkpoints into the partitions' folders, if these have no rows.
 
-        Whether the rows fit the present changelogs and are new enough is checked later, when these are read. A bad
-        checkpoint only costs time: the changelogs hold every row.
+        Later, when the changelogs are read, the rows are discarded if they do not fit the changelogs or are too old.
+        So a bad checkpoint only costs time.
         """
         if not folders or self._known_away() or time.monotonic() < self._not_before:
             return
@@ -93,7 +93,7 @@ class RestoringWindows:
         self._not_before = time.monotonic() + STORE_AWAY_SECONDS
 
     def _in_place(self, partition: int, folder: Path, over: _Over) -> None:
-        """Restore one partition. Once `over` is set, the changelogs are read: nothing may be put in the folder."""
+        """Restore one partition. When `over` is set, the changelogs are read, so the folder must not change then."""
         if holds_rows(folder):
             return
         for manifest in self._store.generations(partition):

@@ -1,7 +1,8 @@
 """Warm copies of other workers' partitions: refreshed from the newest checkpoints, and put in place on assignment.
 
-The group's leader decides which worker keeps which copies (`kafka/placing`). A worker that is assigned a partition
-moves its copy into place and reads only the tail of the log. Copies that are no longer its duty are removed.
+The group's leader decides which worker keeps which copies (`streams/kafka/faust/placing.py`): these are the worker's
+duties. If a worker is assigned a partition of which it has a copy, it moves the copy into place, and reads only the
+newest records of the log. A copy that is no longer a duty of the worker is removed.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from tables.memories.frozen import FOLDER, LONG_TERM
 
 log = logging.getLogger(__name__)
 
-#: How often to look for newer checkpoints.
+#: Seconds between two searches for newer checkpoints.
 LOOK_SECONDS: Final = 10.0
-#: A copy that is no longer a duty stays for this many ticks: duties change a moment before partitions are assigned.
+#: The number of ticks for which a copy stays when it is no longer a duty. Duties change a moment before partitions
+#: are assigned, so the copy may be needed at once.
 SPARED: Final = 2
 
 
 class _Wanted(Exception):
-    """Ends a refresh: the partition is ours now, and `bring` waits for its copy."""
+    """Ends the refresh of a copy, because the partition is ours now and `bring` waits for the copy."""
 
 
 class WarmJob:
-    """Keeps warm copies. `ours` are this worker's partitions; `topic_id` is the id of the current log topic.
+    """Keeps warm copies. `ours` returns this worker's partitions, `topic_id` the id of the current log topic.
 
     `is_member` asks the group whether this worker still belongs to it.
     """
@@ -109,7 +111,7 @@ class WarmJob:
                 log.info("shard %d: this disk has a warm copy of checkpoint %d", partition, copy.manifest.generation)
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
-        """Move the copy of a partition that is ours now to its shard's folder, if it is ahead of the state there."""
+        """Move the copy of a partition, which is ours now, into its shard's folder, if the copy is newer."""
         if partition not in self._held:
             return
         self._wanted.add(partition)

@@ -1,4 +1,4 @@
-"""Clusters related turns."""
+"""Groups related turns of a day, by the cosines of their vectors."""
 
 from __future__ import annotations
 
@@ -15,27 +15,37 @@ Vectors = NDArray[np.float32]
 """float32[n, d]"""
 
 TOGETHER: Final = 0.1
-"""Groups of turns with a lower average cosine are about different things."""
+"""Two groups of turns with a lower average cosine are about different things, and are not merged.
+
+Above `MOST_TOPICS` groups, `APART` counts instead.
+"""
 
 APART: Final = 0.05
-"""Groups with a lower average cosine are not merged, even if that leaves more groups than `MOST_TOPICS`."""
+"""Two groups with a lower average cosine are never merged, even if more than `MOST_TOPICS` groups are left."""
 
 PRIOR_TURNS: Final = 10
-"""With this many turns, half of their median cosine counts as that of unrelated turns: people differ."""
+"""With this many turns, half of their median cosine is taken for the cosine of unrelated turns.
+
+It is computed for each day, because it differs between people.
+"""
 
 FOLLOWING: Final = 0.08
 """Added to the cosine of two turns that follow each other in a session."""
 
 MOST_TURNS: Final = 300
-"""At most this many turns, chosen at random, are clustered; each other turn joins the nearest group."""
+"""Maximum number of turns that are clustered.
+
+If there are more, these are chosen at random, and each of the others joins the nearest group.
+"""
 
 
 def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
-    """Group the rows of unit vectors, float32[n, d]; `follows` says for each row whether it follows the one before.
+    """Group the rows of unit vectors, float32[n, d]. Return the row numbers of each group.
 
-    The nearest two groups are merged (average linkage; among equals, the first): down to `MOST_TOPICS` groups if
-    their cosine is at least `APART`, and on to `FEWEST_TOPICS` if it is at least `TOGETHER`. The same vectors always
-    give the same groups.
+    `follows` is true for a row whose turn directly follows the turn of the row before. The two nearest groups are
+    merged, again and again (average linkage; among equals, the first). While there are more than `MOST_TOPICS`
+    groups, the cosine of the two must be at least `APART`. After that it must be at least `TOGETHER`. Merging ends at
+    `FEWEST_TOPICS` groups. The same vectors always give the same groups.
     """
     n = len(vectors)
     chosen = vectors
@@ -55,7 +65,10 @@ def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
 
 
 def _contrasted(likeness: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rescale cosines so that the day's usual one becomes 0 and 1 stays 1; few turns have a low usual cosine."""
+    """Rescale cosines, so that the usual cosine of the day's turns becomes 0, and 1 stays 1.
+
+    With few turns, the usual cosine is estimated to be lower than their median: see `PRIOR_TURNS`.
+    """
     n = len(likeness)
     usual = float(np.median(likeness[np.triu_indices(n, 1)])) * n / (n + PRIOR_TURNS) if n > 1 else 0.0
     return (likeness - usual) / (1 - min(usual, 0.99))

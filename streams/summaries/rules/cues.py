@@ -1,9 +1,9 @@
 """Cues for preferences, decisions, tasks and problems in a language: patterns over clauses, read from a data file.
 
-A section of the file begins with its name in brackets; each line is an alternative, `#` begins a comment. `{name}`
-stands for a section above it, or for a word class of the estimator, named by its letter. If a pattern has a capturing
-group, it captures the subject of the item: the thing that is liked, chosen or to do. An apostrophe stands for both of
-its forms, so it cannot be used inside a character class.
+A section of the file begins with its name in brackets. Each line of a section is an alternative; `#` begins a
+comment. `{name}` stands for a section above it, or for a word class of the estimator, named by its letter. If a
+pattern has a capturing group, it captures the subject of the item: the thing that is liked or chosen, or the task. An
+apostrophe stands for both of its forms (' and ’), so it cannot be used inside a character class.
 """
 
 from __future__ import annotations
@@ -19,73 +19,73 @@ _NAMED: Final = re.compile(r"\{([A-Za-z_]+)\}")
 
 
 class Cues:
-    """The patterns of a language. Those marked "First" begin a clause; the others may be anywhere in it.
+    """The patterns of a language. Patterns marked "First" must begin a clause; the others may be anywhere in it.
 
-    Each is compiled at its first use: all of them take a third of a second, and most processes that import this
-    module never cut a sentence.
+    Each pattern is compiled at its first use. To compile all of them takes a third of a second, and most processes
+    that import this module never use them.
     """
 
     openers: re.Pattern[str]
-    """First: words before a clause that are no part of it, "well, by the way"; any number of them."""
+    """First: any number of words that are not part of the clause itself, such as "well, by the way"."""
     idle: re.Pattern[str]
-    """Small talk, and talk about the talk: no topic, no insight."""
+    """Small talk, and talk about the conversation itself. It gives no topic and no insight."""
     asks: re.Pattern[str]
-    """First: a question, with or without its mark."""
+    """First: a question, with or without a question mark."""
     own: re.Pattern[str]
-    """First: a new subject. The text before is complete without this clause."""
+    """First: a new subject. The clause before is complete without this clause."""
     unreal: re.Pattern[str]
-    """Before a statement, in its sentence: the statement is untrue, uncertain, or another person's."""
+    """Words before a statement, in the same sentence, that make it untrue, uncertain, or another person's."""
     likes: re.Pattern[str]
-    """Captures what the user likes, dislikes or prefers."""
+    """Captures the thing that the user likes, dislikes or prefers."""
     vague: re.Pattern[str]
-    """The whole captured text: words without lasting meaning, such as a pronoun or "to say"."""
+    """A whole captured text that has no lasting meaning, such as a pronoun or "to say"."""
     points: re.Pattern[str]
-    """First: a word that points at something said before."""
+    """First: a word that refers to something said before."""
     standing: re.Pattern[str]
-    """First: an instruction from now on."""
+    """First: an instruction that is valid from now on. Captures the instruction."""
     styles: re.Pattern[str]
-    """A way of answering is asked for: each alternative is one way, in a group of its own."""
+    """A request for a way of answering. Each alternative is one way, and is in a group of its own."""
     tools: re.Pattern[str]
     """Captures a tool that is chosen."""
     wishes: re.Pattern[str]
-    """Captures the kind of a thing that is asked for."""
+    """Captures the kind of thing that the user asks for."""
     decides: re.Pattern[str]
-    """The user decides."""
+    """The user states a decision."""
     adopts: re.Pattern[str]
-    """Captures what either speaker settles on; a technical decision if it matches `technical`."""
+    """Captures the thing that a speaker chooses. It is a technical decision if it matches `technical`."""
     technical: re.Pattern[str]
     """First: a tool, a model, a method."""
     settles: re.Pattern[str]
-    """The user agrees to what was proposed, without naming it."""
+    """The user chooses a proposed thing without naming it."""
     suggests: re.Pattern[str]
     """Captures a proposal."""
     because: re.Pattern[str]
     """Captures a reason."""
     therefore: re.Pattern[str]
-    """First: the text before is the reason."""
+    """First: a word such as "so". The text before it is the reason."""
     must: re.Pattern[str]
-    """Captures what the user has to do, or wants to be reminded of."""
+    """Captures a task that the user has to do, or wants to be reminded of."""
     tasks: re.Pattern[str]
-    """The whole of a clause: the next one is a task."""
+    """A whole clause after which the next clause is a task."""
     will: re.Pattern[str]
-    """Captures what the user is going to do."""
+    """Captures a task that the user is going to do."""
     aimless: re.Pattern[str]
-    """First in a task: nothing that could be ticked off."""
+    """First in a task: words that make it no task, because it can never be ticked off."""
     when: re.Pattern[str]
     """A time."""
     proposes: re.Pattern[str]
-    """Captures what the assistant proposes to do."""
+    """Captures a task that the assistant proposes."""
     promises: re.Pattern[str]
-    """Captures what the assistant promises to do."""
+    """Captures a task that the assistant promises to do."""
     accepts: re.Pattern[str]
-    """The user will do what was proposed."""
+    """The user accepts a proposal of the assistant."""
     fails: re.Pattern[str]
     """Something technical fails, regardless of the words around it."""
     may_fail: re.Pattern[str]
-    """Something fails: a technical problem if the sentence also matches `device`."""
+    """Something fails. It is a technical problem only if the sentence also matches `device`."""
     device: re.Pattern[str]
     works: re.Pattern[str]
-    """Nothing fails: "no errors", "error handling"."""
+    """Words about failures in a sentence in which nothing fails: "no errors", "error handling"."""
     solves: re.Pattern[str]
     """A way to solve a problem."""
     solved: re.Pattern[str]
@@ -93,11 +93,11 @@ class Cues:
     steps: re.Pattern[str]
     """First: an instruction to do something."""
     did: re.Pattern[str]
-    """What the user has done."""
+    """A statement about an action of the user in the past."""
     either: re.Pattern[str]
     """One of several things is proposed."""
     helped: re.Pattern[str]
-    """The named step helped, after another one did not."""
+    """A step helped, after another step had not: "but clearing the cache did"."""
     unsolved: re.Pattern[str]
     """The proposal did not help."""
     dangling: re.Pattern[str]
@@ -136,12 +136,15 @@ class Cues:
 
 
 def _either(alternatives: list[str]) -> str:
-    r"""A pattern for any of them. If all begin with `\b`, it is tested once: most places are no word boundary."""
+    r"""Return a pattern for any of the alternatives.
+
+    If all begin with `\b`, it is tested once for all of them. This is faster, as most places are no word boundary.
+    """
     if all(alternative.startswith(r"\b") for alternative in alternatives):
         return rf"\b(?:{'|'.join(alternative[2:] for alternative in alternatives)})"
     return "|".join(alternatives)
 
 
 def captured(found: re.Match[str]) -> str:
-    """The text of the one group that matched, "" if there is none."""
+    """Return the text of the last group that matched; "" if no group matched."""
     return found[found.lastindex] if found.lastindex else ""

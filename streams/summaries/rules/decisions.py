@@ -20,11 +20,11 @@ DECISION_WORTH: Final = 3.0
 
 
 REASON_TURNS: Final = 3
-"""A reason is searched up to this many turns before the decision, in sentences that name the choice."""
+"""A reason is looked for up to this many turns before the decision, in sentences that name the choice."""
 
 
 class _Choice(NamedTuple):
-    """A decision that may still get a reason: the `chosen` thing, and the clause that says so."""
+    """A decision that may still get a reason. `chosen` is the chosen thing, `spot` the clause that states it."""
 
     found: Found[Decision]
     chosen: str
@@ -32,15 +32,19 @@ class _Choice(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """The index terms that a sentence about the same choice must have: a tool's name, else the whole choice."""
+        """The index terms that a sentence about the same choice must have.
+
+        These are the terms of the tools' names in the choice; if it has none, of the whole choice.
+        """
         return content(" ".join(_TOOL.findall(self.chosen))) or content(self.chosen)
 
 
 def decisions(talk: Talk) -> Iterator[Found[Decision]]:
-    """Yield technical choices of either speaker, and all decisions of the user.
+    """Yield technical choices of both speakers, and all decisions of the user.
 
-    The reason may be in another turn: in an earlier one that names the choice ("PostgreSQL, because …" – "We'll use
-    PostgreSQL."), or in a later one, after the other speaker asked why. A repeated technical choice counts once.
+    The reason may be in another turn. It may be in an earlier turn that names the choice ("PostgreSQL, because …" –
+    "We'll use PostgreSQL."), or in a later turn, after the other speaker has asked why. A repeated technical choice
+    is yielded once.
     """
     choices: list[_Choice] = []
     for spot in talk.spots():
@@ -60,7 +64,7 @@ def decisions(talk: Talk) -> Iterator[Found[Decision]]:
 
 
 def _adopted(spot: Spot) -> str | None:
-    """The technical thing that the speaker settles on; None if there is none."""
+    """Return the technical thing that the speaker chooses; None if there is none."""
     cues = spot.sentence.cues
     adopted = cues.adopts.search(spot.text)
     if adopted is None or not spot.real(adopted.start()):
@@ -102,7 +106,10 @@ def _choice(talk: Talk, spot: Spot, adopted: str | None) -> _Choice:
 
 
 def _reason_before(spot: Spot) -> tuple[str, int]:
-    """The reason that the sentence gives before the decision, and the clause where it begins."""
+    """Return the reason that the sentence gives before the decision, and the index of the reason's first clause.
+
+    Without such a reason, return "" and the index of the decision's clause.
+    """
     sentence, cues = spot.sentence, spot.sentence.cues
     clause = spot.clause
     if not clause:
@@ -116,7 +123,7 @@ def _reason_before(spot: Spot) -> tuple[str, int]:
 
 
 def _agreed(talk: Talk, spot: Spot) -> _Choice | None:
-    """The assistant's proposal in the message before, if the user settles on it without naming it."""
+    """Return the assistant's proposal in the message before as a choice, if the user accepts it without naming it."""
     settled = spot.sentence.cues.settles.search(spot.text)
     if not settled or not spot.real(settled.start()):
         return None
@@ -150,7 +157,10 @@ def _reasoned(talk: Talk, choice: _Choice) -> _Choice:
 
 
 def _reason_after(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
-    """The reason with which the same speaker's next message begins: the other speaker has asked why."""
+    """Return the reason with which the same speaker's next message begins, and the id of that message.
+
+    This is an answer to the other speaker, who has asked for the reason.
+    """
     own = choice.spot.sentence
     for place in range(choice.spot.place + 1, len(talk.sentences)):
         sentence = talk.sentences[place]
@@ -166,7 +176,7 @@ def _reason_after(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
 
 
 def _reason_of_before(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
-    """The reason for the choice in an earlier sentence, and its message id."""
+    """Return the reason in an earlier sentence that names the choice, and the id of that sentence's message."""
     own = choice.spot.sentence
     for place in range(choice.spot.place - 1, -1, -1):
         sentence = talk.sentences[place]

@@ -1,4 +1,4 @@
-"""Makes a summary's text from the records of its requests: the steps that need neither disk nor model."""
+"""The steps from the records of requests to a summary's text that need neither a disk nor a model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from streams.summaries.rules.turns import Turn, turns_in
 
 
 class Order(NamedTuple):
-    """One summary to make: the records of the requests that it answers, and how to write it.
+    """The order to make one summary. `requests` are the records of the requests that the summary answers.
 
-    Exchanges are cut at the `limits`; `written_at` is in epoch ms.
+    Messages are cut into exchanges by the `limits`. `written_at` is in epoch ms.
     """
 
     requests: tuple[bytes, ...]
@@ -39,7 +39,11 @@ class Item(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Markdown for a day's file, "" if nothing was said; items worth remembering; the number of unread messages."""
+    """The draft of a summary.
+
+    `text` is Markdown for the file of the day; "" if there are no turns. `items` are worth remembering. `left_out` is
+    the number of older messages that were not read.
+    """
 
     text: str
     items: tuple[Item, ...] = ()
@@ -54,7 +58,7 @@ class Read(NamedTuple):
 
 
 def read(order: Order) -> Read:
-    """Read the turns from an order's requests."""
+    """Read the turns that an order's requests contain."""
     found = reading([said_in(raw) for raw in order.requests])
     return Read(turns_in(found.said, order.limits), found.left_out)
 

@@ -16,14 +16,15 @@ from streams.summaries.rules.topics import topics
 from streams.summaries.rules.turns import Turn
 
 MOST_ITEMS: Final = 8
-"""Items in each section except the topics."""
+"""Maximum number of items in each section, except the topics."""
 
 
 def extracted(turns: Sequence[Turn]) -> Summary:
-    """Extract the summary of a day in Chinese, English or both; all of its text occurs in the messages that it names.
+    """Extract the summary of a day in Chinese, English or both. An item's text is from the messages that it names.
 
-    The clearest kinds of items go first: a clause that names a problem is not tried as a task, and insights come from
-    the remaining sentences. Turns are grouped by their words, without a model.
+    The kinds of items that are easiest to recognise are extracted first. For example, a clause that names a problem
+    is not tried as a task. Insights are extracted last, from the remaining sentences. Turns are grouped into topics
+    by their words, without a model.
     """
     talk = Talk(turns)
     broken = kept(problems(talk), MOST_ITEMS)

@@ -23,10 +23,10 @@ Item = TypeVar("Item", Topic, Preference, Decision, Todo, Problem, Insight)
 
 
 def grounded(summary: Summary, turns: Sequence[Turn]) -> Summary:
-    """Remove items without a source in the turns, empty ones and repetitions; put each text on one line.
+    """Remove items without a source in the turns, empty items and repetitions. Put each text on one line.
 
-    A topic's title is shortened; its turns are those of its sources, and the existing ones that it names. That an
-    item names a message does not prove that the message supports it.
+    A topic's title is shortened. Its turns are the turns of its sources, and the turns that the topic itself names,
+    if they exist. This is no proof that an item is true: the message that it names may say something else.
     """
     turn_of = {message.message_id: turn.number for turn in turns for message in turn.messages}
     return Summary(
@@ -47,7 +47,10 @@ def _topic(topic: Topic, turn_of: Mapping[str, int]) -> Topic:
 
 
 def _held(items: Iterable[Item], turn_of: Mapping[str, int]) -> tuple[Item, ...]:
-    """Keep items with a text and an existing source that repeat no other; remove sources that do not exist."""
+    """Return the items that have a text and an existing source, without repetitions.
+
+    Sources that do not exist are removed from the items.
+    """
     held: dict[str, Item] = {}
     for item in items:
         texts = {name: _one_line(value) for name, value in item if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""Insights: facts of the user's life and conclusions that are worth keeping and in no other section."""
+"""Insights: facts of the user's life, and conclusions, that are worth keeping and are in no other section."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from streams.summaries.rules.sentences import ITEM_CHARS, content, shortened
 from streams.summaries.rules.talk import Found, Talk
 
 LEAST_WORTH: Final = 7.0
-"""The least worth of an insight: 0-10 by the local estimator, plus the additions below."""
+"""The minimum worth of an insight. The worth is the local estimator's score, 0-10, plus the additions below."""
 
 LASTING_WORTH: Final = 1.5
 CONCLUSION_WORTH: Final = 7.0
-"""Added for a lasting fact; and for a conclusion, or for a sentence that the user wants remembered."""
+"""`LASTING_WORTH` is added for a lasting fact, `CONCLUSION_WORTH` for a conclusion or a request to remember."""
 
 LASTING: Final = frozenset(
     {
@@ -27,7 +27,7 @@ LASTING: Final = frozenset(
 """The estimator's signals of facts that will still be true in a year."""
 
 _RECALLS: Final = ("remember my", "could you remember", "记得", "記得")
-"""Phrases that are not removed like other requests: they are part of the statement, or may not be a request."""
+"""Phrases that are not removed like other requests, because they can be part of the statement, or no request."""
 
 _REQUESTS: Final = "|".join(sorted(set(FORCE_PHRASES).difference(_RECALLS), key=len, reverse=True))
 _REMEMBER: Final = re.compile(
@@ -39,7 +39,10 @@ _YOURS: Final = re.compile(r"你|您|you\b", re.IGNORECASE)
 
 
 def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
-    """Facts and conclusions, and other informative sentences, among the user's sentences that no item has taken."""
+    """Return the insights in the user's sentences that no other item has taken.
+
+    The first list has lasting facts and conclusions, the second one other informative sentences.
+    """
     facts: list[Found[Insight]] = []
     events: list[Found[Insight]] = []
     for place, sentence in enumerate(talk.sentences):
@@ -62,7 +65,7 @@ def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
 
 
 def _said(talk: Talk, place: int) -> str:
-    """The sentence's statements up to the first small talk; "" if they are about the listener ("you …")."""
+    """Return the sentence's statements up to the first small talk; "" if there are none, or they begin with "you"."""
     sentence = talk.sentences[place]
     first = next((clause for clause in range(sentence.told) if sentence.opened[clause]), sentence.told)
     last = next((clause for clause in range(first, sentence.told) if talk.idle(place, clause)), sentence.told)

@@ -164,6 +164,6 @@ LABELS: Final[dict[Language, Labels]] = {
 
 
 def language_of(turns: Iterable[Turn]) -> Language:
-    """The language of most of the text; English if it is none of the others."""
+    """Return the language of most of the text: Chinese, Japanese or Korean, else English."""
     said = "\n".join(message.content for turn in turns for message in turn.messages)
     return script_of(said) or "en"

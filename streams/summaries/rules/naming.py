@@ -9,5 +9,8 @@ from streams.summaries.rules.word_classes import Phrase
 
 
 def names(clause: str, *, chinese: bool, opening: bool) -> Iterator[Phrase]:
-    """Yield the names in a clause; `opening`: it begins its sentence, so its first word is capitalised anyway."""
+    """Yield the names in a clause.
+
+    `opening` is true if the clause begins its sentence: the capital of its first word then does not mean a name.
+    """
     return naming_zh.phrases(clause) if chinese else naming_en.phrases(clause, opening=opening)

@@ -28,14 +28,17 @@ _LETTERS: Final = {
     "light": "v",
     "verb": "v",
 }
-"""The letter of each word class. Others get one by their shape: n a noun, N a name, g a word in -ing, | a mark."""
+"""The letter of each word class.
+
+Words of no class get a letter by their shape: n a noun, N a name, g a word in -ing, | a punctuation mark.
+"""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|[^\w\s]")
 
 _NOUNS: Final = "[ajx]{0,4}[nNgx]{0,5}[nN]x?"
 _PHRASE: Final = re.compile(
-    rf"gt[vn](?:d?{_NOUNS})?"  # learning to cook
-    rf"|(?:g[pt]?d{{0,2}})?{_NOUNS}(?:[pt&]d{{0,2}}{_NOUNS})?"  # planning a trip to Oslo, tea and cakes
+    rf"gt[vn](?:d?{_NOUNS})?"  # "learning to cook"
+    rf"|(?:g[pt]?d{{0,2}})?{_NOUNS}(?:[pt&]d{{0,2}}{_NOUNS})?"  # "planning a trip to Oslo", "tea and cakes"
 )
 _MOVED: Final = re.compile(
     r"(?:go|come|move|drive|travel|trip|fly|flight|visit|walk|run|listen|ride)\w*|went|came|drove|flew|back"
@@ -45,23 +48,26 @@ _MOVED: Final = re.compile(
 _POINTS: Final = re.compile("th(?:is|at|ese|ose)", re.IGNORECASE)
 
 _COMPOUND: Final = frozenset({"time", "life", "world", "photo", "picture", "support", "news", "family"})
-"""Generic words that name something if a noun follows: "time management"."""
+"""Generic words that are part of a name if a noun follows: "time management"."""
 
 _ADJECTIVE: Final = ("ous", "ful", "less", "able", "ible", "ive", "ic", "ical", "ish", "est")
 
 ALONE: Final = 0.5
-"""The share of a name of one word, compared with one of several words."""
+"""The share (see `Phrase`) of a name of one word. A name of several words has 1, or `LONG_SHARE` if it is long."""
 
 LONG, LONG_SHARE = 5, 0.85
 NAME_SHARE: Final = 0.5
-"""The share of a name alone: "to Oslo", "with Anna". Without a preposition, the person is addressed: no topic."""
+"""The share of a proper name alone, after a preposition: "to Oslo", "with Anna".
+
+Without a preposition, the person is probably addressed, and the name is no topic.
+"""
 
 BARE: Final = 0.8
-"""The factor for a phrase after neither an article nor a preposition: its word may be no noun."""
+"""A factor for a phrase without an article or a preposition before it, because its first word may be no noun."""
 
 
 def phrases(clause: str, *, opening: bool) -> Iterator[Phrase]:
-    """Yield the phrases of a clause that name something; `opening`: its first word is capitalised anyway."""
+    """Yield the phrases of a clause that name something. `opening` is true if the clause begins its sentence."""
     words = list(_WORD.finditer(clause[:MOST_CLAUSE_CHARS]))
     letters = _letters([found[0] for found in words], opening=opening)
     for found in _PHRASE.finditer(letters):
@@ -76,7 +82,7 @@ def phrases(clause: str, *, opening: bool) -> Iterator[Phrase]:
 
 
 def _ends(letters: str, first: int, last: int) -> Iterator[int]:
-    """Where the phrase may end: at its end, and before an addition such as "of the …"."""
+    """Yield the indexes at which the phrase may end: its whole length, and before an addition such as "of the …"."""
     yield last
     for place in range(last - 1, first, -1):
         if letters[place] in "pt&" and letters[first] != "g" and letters[place - 1] in "nNx":
@@ -91,7 +97,7 @@ def _share(letters: str, first: int, end: int) -> float:
     before = letters[first - 1] if first else "|"
     if said == "N":
         return NAME_SHARE if before in "pt" else 0.0
-    if size == 1 and (before == "e" or letters[max(0, first - 2) : first] in ("er", "ef")):  # it was so chaotic
+    if size == 1 and (before == "e" or letters[max(0, first - 2) : first] in ("er", "ef")):  # "it was so chaotic"
         return 0.0
     if before not in "dptjax&" and said[0] != "g":
         share *= BARE
@@ -99,14 +105,14 @@ def _share(letters: str, first: int, end: int) -> float:
 
 
 def _letters(words: list[str], *, opening: bool) -> str:
-    """The letter of each word, by its class and by the word before it."""
+    """Return the letter of each word, by its class and by the word before it."""
     known = _letter_of()
     letters: list[str] = []
     before = "|"
     for place, word in enumerate(words):
         letter = _letter(word, known, capital=place > 0 or not opening)
         if letter == "v" and before == "d" and _POINTS.fullmatch(words[place - 1]):
-            before = "i"  # that makes
+            before = "i"  # as in "that makes"
         after_name = before in "djapx" or (before == "t" and place > 1 and _MOVED.fullmatch(words[place - 2].lower()))
         if letter == "v" and after_name and before not in "xt":
             letter = "g" if word.endswith("ing") else "a" if word.endswith("ed") else "n"
@@ -157,7 +163,7 @@ def _letter_of() -> dict[str, str]:
 
 
 def _forms(verb: str) -> tuple[str, ...]:
-    """A verb's base form and its regular forms, except -ing, which is found by its ending."""
+    """Return a verb's base form and its regular forms, except the form in -ing, which is recognised by its ending."""
     bare = verb.removesuffix("e")
     third, past = f"{verb}s", f"{bare}ed"
     if verb.endswith("y") and verb[-2] not in "aeou":

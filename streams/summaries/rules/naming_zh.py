@@ -1,4 +1,4 @@
-"""Chinese names: a clause is cut at words that lead or judge, and the pieces between them name something."""
+"""Chinese names: a clause is cut at words that belong to no name, and the pieces between these words are names."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from streams.summaries.rules.word_classes import MOST_CLAUSE_CHARS, Phrase, word
 
 FEWEST: Final = 2
 MOST: Final = 16
-"""The fewest and most characters of a name."""
+"""The minimum and the maximum number of characters of a name."""
 
 SHORT_SHARE: Final = 0.75
-"""The share of a name of two characters, compared with a longer one."""
+"""The share (see `Phrase`) of a name of two characters. Longer names have 1, very long names `LONG_SHARE`."""
 
 LONG, LONG_SHARE = 11, 0.85
 PART_SHARE: Final = 0.6
-"""The share of a part of a name, compared with the whole."""
+"""The share of a part of a name, relative to the share of a whole name."""
 
 _CJK: Final = "\u4e00-\u9fff"
 _PIECE: Final = re.compile(rf"[{_CJK}A-Za-z0-9][{_CJK}A-Za-z0-9·.+#-]*|[《“「][^《》“”「」]{{1,20}}[》”」]")
 _REACHES: Final = re.compile(r"\d{3}|@|\.[a-z]{2}")
-"""Numbers, addresses and times name nothing."""
+"""Long numbers and addresses: a phrase that contains one is no name."""
 
 _CHINESE: Final = re.compile(f"[{_CJK}]")
 _FOREIGN: Final = re.compile("[A-Za-z][A-Za-z0-9.+#-]+")
@@ -31,7 +31,10 @@ _FOREIGN: Final = re.compile("[A-Za-z][A-Za-z0-9.+#-]+")
 
 class _Words(NamedTuple):
     words: re.Pattern[str]
-    """Words at which a clause is cut, and words that contain one of these but are not cut."""
+    """The words at which a clause is cut, and words that contain one of these but are not cut.
+
+    `cut` has only the words at which a clause is cut.
+    """
     cut: frozenset[str]
     lead: re.Pattern[str]
     trail: re.Pattern[str]
@@ -67,7 +70,7 @@ def _chunks(piece: str, words: _Words) -> Iterator[str]:
 
 
 def _bare(chunk: str, words: _Words) -> str:
-    """Remove the words that lead to the name and those that follow it."""
+    """Remove the words at the beginning and at the end of a piece that are not part of the name."""
     lead, trail = words.lead.match(chunk), words.trail.search(chunk)
     return chunk[lead.end() if lead else 0 : trail.start() if trail else None]
 

@@ -12,14 +12,14 @@ from streams.summaries.rules.sentences import ITEM_CHARS, content, shortened, te
 from streams.summaries.rules.talk import Found, Spot, Talk
 
 OFTEN: Final = 3
-"""A choice in this many messages is a habit."""
+"""If the user makes the same choice in at least this many messages, it is a habit."""
 
 OBSERVED_WORTH: Final = 6.0
-"""The worth of a habit, compared with 0-10 for stated preferences; each message adds one."""
+"""The worth of a habit, to which each of its messages adds one. Stated preferences have 0-10."""
 
 
 def stated(talk: Talk) -> Iterator[Found[Preference]]:
-    """Yield what the user says they like, dislike or prefer, and how they want to be answered from now on."""
+    """Yield the likes, dislikes and preferences that the user states, and instructions for all later answers."""
     for spot in talk.spots():
         if spot.sentence.by_user and _says_so(spot):
             last = talk.reach(spot)
@@ -49,7 +49,10 @@ class _Choice(NamedTuple):
 
 
 def observed(talk: Talk) -> Iterator[Found[Preference]]:
-    """Yield what the user chose or asked for in at least `OFTEN` messages, in the words of the shortest."""
+    """Yield the things that the user has chosen or asked for in at least `OFTEN` messages.
+
+    The text is the shortest of the user's wordings.
+    """
     choices: dict[str, list[_Choice]] = defaultdict(list)
     for place, sentence in enumerate(talk.sentences):
         if sentence.by_user and not sentence.code:

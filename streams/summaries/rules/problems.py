@@ -11,18 +11,21 @@ from streams.summaries.rules.sentences import CHINESE, ITEM_CHARS, Sentence, con
 from streams.summaries.rules.talk import Found, Talk, alike, message_before
 
 TURNS: Final = 4
-"""For this many turns after a problem was last mentioned, a proposal counts as a solution to it."""
+"""A proposal counts as a solution to a problem up to this many turns after the problem was last mentioned."""
 
 PROBLEM_WORTH: Final = 5.0
-"""The worth of a problem; each message about it adds one."""
+"""The worth of a problem. Each message about the problem adds one."""
 
 ASKED, PROPOSED, CONFIRMED = 1, 2, 3
-"""How sure a solution is: the assistant asks whether it was tried, or proposes it; the user says that it helped."""
+"""Levels of certainty of a solution.
+
+ASKED: the assistant asks whether it was tried. PROPOSED: the assistant proposes it. CONFIRMED: it helped the user.
+"""
 
 
 @dataclass(slots=True)
 class _Problem:
-    """A problem whose solution is still open to change."""
+    """A problem whose solution may still change."""
 
     text: str
     place: int
@@ -30,7 +33,7 @@ class _Problem:
     sources: list[str]
     sure: int = 0
     steps: list[tuple[str, str]] = field(default_factory=list)
-    """The steps of its solution, each with the id of its message."""
+    """The steps of the solution: (text, id of its message)."""
 
 
 def problems(talk: Talk) -> Iterator[Found[Problem]]:
@@ -71,7 +74,10 @@ def _fails(sentence: Sentence) -> bool:
 
 
 def _whole(talk: Talk, place: int) -> str:
-    """Take a whole sentence. Return its statements, or its question, without "…, and it works now" at the end."""
+    """Take a whole sentence. Return its statements, or its question if it has no statements.
+
+    A user's clause like "…, and it works now" at the end is left out.
+    """
     sentence = talk.sentences[place]
     talk.take(place, 0, len(sentence.clauses))
     last = sentence.told or len(sentence.clauses)
@@ -81,7 +87,10 @@ def _whole(talk: Talk, place: int) -> str:
 
 
 def _note(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """Note a new problem, or another mention of a known one. Successive sentences of a message are one problem."""
+    """Note a new problem, or another mention of a known one.
+
+    Successive sentences of a message about a failure are one problem.
+    """
     sentence, text = talk.sentences[place], _whole(talk, place)
     for problem in open_ones:
         stretch = problem.last.message is sentence.message and (
@@ -96,7 +105,10 @@ def _note(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _meant(open_ones: list[_Problem], sentence: Sentence) -> _Problem | None:
-    """The problem that a sentence is about: the one with most of its words, else the latest; None if all are old."""
+    """Return the problem that a sentence is about; None if no problem was mentioned in the last turns.
+
+    This is the problem with which the sentence has most words in common; among equals, the latest problem.
+    """
     near = [
         problem
         for problem in reversed(open_ones)
@@ -115,12 +127,16 @@ def _reject(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _orders(sentence: Sentence) -> bool:
-    """True if one of its clauses is an instruction: "then start the broker"."""
+    """True if one of the sentence's clauses is an instruction: "then start the broker"."""
     return any(sentence.cues.steps.match(clause) for clause in sentence.opened[: sentence.told])
 
 
 def _propose(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """Note a proposal of the assistant. A surer one replaces earlier steps; one in the same message is added."""
+    """Note a proposal of the assistant for a problem.
+
+    A proposal that is more certain than the present steps replaces them. A further proposal in the same message is
+    added to them.
+    """
     sentence = talk.sentences[place]
     problem = _meant(open_ones, sentence)
     if not problem or not any(sentence.opened) or sentence.text.endswith((":", "：")):
@@ -136,9 +152,10 @@ def _propose(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _confirm(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """Note that something helped: the step that the user names or has just told, else the proposed one.
+    """Note that something helped: the step that the user names or has described just before, else the proposed step.
 
-    If the user names a proposed step in fewer words, the proposal's text is kept, unless it leaves a choice.
+    If the user names a proposed step in few words, the text of the proposal is kept. But if the proposal leaves a
+    choice ("try A or B"), the user's words are taken.
     """
     sentence = talk.sentences[place]
     problem = _meant(open_ones, sentence)
@@ -175,7 +192,7 @@ def _helped_after_all(open_ones: list[_Problem], talk: Talk, place: int, since: 
 
 
 def _step_before(talk: Talk, place: int) -> int | None:
-    """The sentence before that one, if it is in the same message and says what the user did."""
+    """Return the place of the sentence before, if it is in the same message and tells an action of the user."""
     before, sentence = talk.sentences[place - 1] if place else None, talk.sentences[place]
     if not before or before.message is not sentence.message or before.asked or before.code or _fails(before):
         return None
@@ -183,7 +200,7 @@ def _step_before(talk: Talk, place: int) -> int | None:
 
 
 def _answer_before(talk: Talk, place: int) -> int | None:
-    """The first sentence with content in the message before, if the message is the assistant's."""
+    """Return the place of the first sentence with content in the message before, if that is the assistant's."""
     first, last = message_before(talk, place)
     told = [at for at in range(first, last) if not talk.sentences[at].by_user and not talk.sentences[at].code]
     told = [at for at in told if talk.sentences[at].told and len(content(talk.sentences[at].text)) > 1]

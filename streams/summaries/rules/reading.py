@@ -9,11 +9,14 @@ from schemas.conversations import SPEAKERS
 from schemas.summary_requests import Said
 
 TOGETHER_MESSAGES: Final = 40
-"""A summary for several requests reads up to this many messages, or as many as the longest request has."""
+"""A summary for several requests may read this many messages, even if none of the requests has as many."""
 
 MOST_MESSAGES: Final = 1_000
 MOST_CHARS: Final = 200_000
-"""No summary reads more, except that the newest message is always read."""
+"""The maximum numbers of messages, and of their characters, that a summary reads.
+
+The newest message is always read, even if it is longer.
+"""
 
 
 class Reading(NamedTuple):
@@ -24,10 +27,10 @@ class Reading(NamedTuple):
 
 
 def reading(requests: Sequence[Sequence[Said]]) -> Reading:
-    """The newest messages of requests for the same day, each once.
+    """Return the newest messages of requests for the same day, each once.
 
-    The limit follows the longest request, so a summary for many requests costs no more than one for the longest of
-    them. The order of the requests changes nothing.
+    The maximum number of messages depends on the longest request. So a summary for many requests costs no more than
+    a summary for the longest of them. The result does not depend on the order of the requests.
     """
     once: dict[tuple[str, str], Said] = {}
     for request in sorted(requests, key=_last):

@@ -25,7 +25,7 @@ _ACTIVE: Final = re.compile(
 _NUMBERED: Final = re.compile(r"^(\d{1,9})([.)])")
 _MARKUP: Final = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)")
 _TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that reverse the direction of a line."""
+"""Bidi control characters, which change the direction of the text of a line."""
 
 
 def rendered(
@@ -38,11 +38,11 @@ def rendered(
     headed: date | None,
     left_out: int = 0,
 ) -> str:
-    """The Markdown of one run: six sections, then the time of writing, `written_at` (epoch ms).
+    """Return the Markdown of one run: six sections, then the time of writing, `written_at` (epoch ms).
 
-    With `headed`, its day, the text is a document of its own; without, an addition to another run. Each item ends
-    with the ids of its messages, percent-encoded, `<!-- sources: … -->`. No user's text opens a comment. `left_out`
-    is the number of older messages that were not read.
+    If `headed` is the day of the summary, the text begins with a heading. If it is None, the text has no heading, and
+    can be appended to a file. Each item ends with the percent-encoded ids of its messages, `<!-- sources: … -->`. A
+    user's text cannot open a comment. `left_out` is the number of older messages that were not read.
     """
     labels = LABELS[language]
     at = datetime.fromtimestamp(written_at / 1000, timezone)
@@ -65,7 +65,10 @@ def rendered(
 
 
 def safe(text: str) -> str:
-    """Escape a text as one line of Markdown that shows as it is, without markup, comment, heading or list."""
+    """Return a text as one line of Markdown that is displayed literally.
+
+    It cannot begin or contain markup, a comment, a heading or a list.
+    """
     line = " ".join(text.split())
     line = "".join(char for char in line if unicodedata.category(char) not in ("Cc", "Cs") and char not in _TURNING)
     line = _ACTIVE.sub(r"\\\g<0>", line)
@@ -74,7 +77,7 @@ def safe(text: str) -> str:
 
 
 def _said(items: Iterable[Said]) -> list[Said]:
-    """The items with a text: a list item with only a comment would be empty."""
+    """Return the items that have a text. Other items would be displayed as empty list items."""
     return [item for item in items if safe(item.text)]
 
 
@@ -83,7 +86,7 @@ def _section(title: str, items: Sequence[str], labels: Labels) -> str:
 
 
 def _sources(ids: Sequence[str]) -> str:
-    """The comment with the sources. `--` is encoded as well: not all readers allow it in a comment."""
+    """Return the comment with the sources. `--` is encoded too, because not all parsers allow it in a comment."""
     encoded = (quote(one, safe="", errors="replace").replace("--", "-%2D") for one in ids)
     return f" <!-- sources: {' '.join(encoded)} -->"
 
@@ -93,7 +96,7 @@ def _marked(mark: str, text: str, labels: Labels) -> str:
 
 
 def _below(mark: str, text: str, labels: Labels) -> str:
-    """A line below an item, for a text that belongs to it."""
+    """Return a line below an item, for a text that belongs to the item; "" if the text is empty."""
     return f"\n  - {_marked(mark, text, labels)}" if safe(text) else ""
 
 
@@ -106,7 +109,7 @@ def _topic(topic: Topic, labels: Labels) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[str]:
-    """1, 2, 3, 7 as "1–3" and "7"."""
+    """Yield numbers as ranges: "1–3" and "7" for 1, 2, 3, 7."""
     starts = [
         0,
         *(place for place, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1),

@@ -1,4 +1,4 @@
-"""Cuts messages into sentences and clauses, in their own words."""
+"""Cuts messages into sentences and clauses. Their words are not changed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CHINESE: Final = Cues.read("cues_zh.txt", reading_zh.LEXICON)
 ENGLISH: Final = Cues.read("cues_en.txt", reading_en.LEXICON)
 
 ITEM_CHARS: Final = 120
-"""A longer item is cut after the last clause that fits."""
+"""Maximum number of characters of an item. A longer item is cut after the last clause that fits."""
 
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
 _KANA: Final = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fc]")
 _HANGUL: Final = re.compile("[\uac00-\ud7a3]")
 _LATIN: Final = re.compile(r"[^\W\d_\u3041-\u30fc\u4e00-\u9fff\uac00-\ud7a3]+")
 _APART: Final = re.compile(r"\[[^\[\]\n]*\]|(?P<fence>```.*?(?:```|\Z))|\n", re.DOTALL)
-"""Separators of sentences: a new line, a client's note in brackets ("[shared image: …]"), a block of code."""
+"""Text that separates sentences: a line break, a client's note in brackets ("[shared image: …]"), a block of code."""
 
 _LISTED: Final = re.compile(r"\s*(?:[-*+•>#]+\s+|\d{1,2}[.)、]\s*(?=\D))+")
 _TRACE: Final = re.compile(r"Traceback \(|\s*(?:File \"|at \S+\()")
@@ -35,12 +35,12 @@ _WHOLE: Final = re.compile(
     r"《[^《》]{1,60}》|“[^“”]{1,80}”|「[^「」]{1,80}」|『[^『』]{1,80}』|（[^（）]{1,80}）|\([^()]{1,80}\)"
     r'|"[^"]{1,80}"|`[^`]{1,120}`|https?://[^\s\u4e00-\u9fff，。]*[^\s\u4e00-\u9fff，。.,;:!?]'
 )
-"""Titles, quotations and addresses: marks within them end no sentence or clause."""
+"""Titles, quotations and addresses. A punctuation mark within them ends no sentence or clause."""
 
 _OPENING: Final = re.compile('[《“「『（("`]|://')
 _END: Final = re.compile(r"(?:[。！？!?؟；;؛…।]|\.(?=[\s\u4e00-\u9fff.”\"』」）)]|$))+[”\"』」）)~～]*")
 _CALLED: Final = re.compile(r"\s*[A-Z][a-z]+[,.!…\s]*")
-"""A name alone, after a courtesy: "Thanks, Tom!"."""
+"""A clause that is only a name, after a courtesy: "Tom" in "Thanks, Tom!"."""
 
 _SHORT: Final = re.compile(r"\b(?:Mrs?|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx|Inc|Ltd|Jr|Sr)$")
 _PAUSE: Final = re.compile(r"[，：；]|[,:;](?=[\s\u4e00-\u9fff])|\s*[—–]+|\s-+(?=\s)")
@@ -50,18 +50,18 @@ _LINK: Final = re.compile(
     r"|at|to|by|about|into|as|than|during|through|based|according|such|like)\b",
     re.IGNORECASE,
 )
-"""Where an English clause may end without a mark."""
+"""Words before which an English clause may end without a punctuation mark."""
 
 _EDGE: Final = " \t，,、；;：:。.！!…~～—–-"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sentence:
-    """A sentence of a message: its clauses, with the marks that end them; white space is reduced to one blank.
+    """A sentence of a message. White space is reduced to single blanks.
 
-    A message's language is that of most of its words. `opened` are the clauses without their opening words ("Well, by
-    the way, …"). The first `told` clauses are statements, the others a question: "I like tea, and you?" has both.
-    `code` marks a line of a traceback or of a code block.
+    `clauses` include the marks that end them. `opened` are the clauses without opening words ("Well, by the way, …").
+    The first `told` clauses are statements, the others a question: "I like tea, and you?" has both. `cues` belong to
+    the language of most of the message. `code` marks a line of a traceback or of a code block.
     """
 
     text: str
@@ -82,30 +82,30 @@ class Sentence:
         return self.message.role is Role.USER
 
     def span(self, first: int, last: int) -> str:
-        """The clauses from `first` up to `last`, without opening words and without the marks at their end."""
+        """Return the clauses from `first` to before `last`, without opening words and marks at the edges."""
         return trimmed(self.opened[first] + "".join(self.clauses[first + 1 : last]))
 
 
 def trimmed(text: str) -> str:
-    """The text without marks and blanks at its edges; quotes and brackets stay."""
+    """Return the text without marks and blanks at its edges. Quotation marks and brackets are kept."""
     return text.strip(_EDGE)
 
 
 def tells(text: str) -> bool:
-    """True if the text has a meaningful word; one Chinese character can be a word."""
+    """True if the text has a word with a meaning. A single Chinese character counts as such a word here."""
     return bool(content(text) or _CJK.search(text))
 
 
 @lru_cache(maxsize=4096)
 def content(text: str) -> frozenset[str]:
-    """The index terms of the text that carry meaning: neither function words nor single Chinese characters."""
+    """Return the index terms of a text that have a meaning: no function words, no single Chinese characters."""
     return frozenset(token for token in set(tokens(text)) if weight(token) == 1.0)
 
 
 def shortened(text: str, chars: int) -> str:
-    """Shorten a text to at most `chars` characters: up to a mark, else up to a whole word.
+    """Shorten a text to at most `chars` characters. Cut it after a punctuation mark, else after a whole word.
 
-    Without a mark, the result does not end in words like "of the", which only lead to the next word.
+    If it is cut after a word, the result does not end in words such as "of the", which need a next word.
     """
     if len(text) <= chars:
         return text
@@ -125,7 +125,7 @@ def shortened(text: str, chars: int) -> str:
 
 
 def parted(text: str, cues: Cues) -> tuple[str, str]:
-    """Split a text at "because": return the statement and its reason, "" if the text gives none."""
+    """Split a text at "because". Return the statement and its reason; the reason is "" if the text gives none."""
     why = cues.because.search(text)
     if why and (before := trimmed(text[: why.start()])):
         return before, trimmed(captured(why))
@@ -133,12 +133,12 @@ def parted(text: str, cues: Cues) -> tuple[str, str]:
 
 
 def quoted(text: str, at: int) -> bool:
-    """True if the character `at` is inside a title, a quotation or an address."""
+    """True if the character at index `at` is inside a title, a quotation or an address."""
     return any(start <= at < end for start, end in _wholes(text))
 
 
 def sentences_of(turns: Iterable[Turn]) -> list[Sentence]:
-    """All sentences, in the order of turns and messages. Only the beginning of a long message is read."""
+    """Return all sentences, in the order of turns and messages. Only the beginning of a long message is read."""
     return [sentence for turn in turns for message in turn.messages for sentence in _cut(turn, message)]
 
 
@@ -161,14 +161,15 @@ def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:
 
 
 def is_chinese(text: str) -> bool:
-    """True for a Chinese text: see `script_of`."""
+    """True if `script_of` takes the text for Chinese."""
     return script_of(text) == "zh"
 
 
 def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
-    """The language of a text with more Chinese, Japanese or Korean characters than words in other letters; else None.
+    """Return the language of a text that is mostly Chinese, Japanese or Korean; None for any other text.
 
-    "我住在 Berlin" is Chinese. Japanese has kana among its characters, and Korean is written in hangul.
+    "Mostly" means that it has more of their characters than words in other letters: "我住在 Berlin" is Chinese. A
+    text is Japanese if enough of its characters are kana, and Korean if most of them are hangul.
     """
     if text.isascii():
         return None
@@ -181,7 +182,7 @@ def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield pieces of the text that no sentence crosses, and whether each is code."""
+    """Yield the pieces of the text that sentences cannot cross: (piece, True if it is code)."""
     start = 0
     for parting in _APART.finditer(text):
         if piece := text[start : parting.start()].strip():
@@ -222,7 +223,7 @@ def _pauses(text: str) -> list[int]:
 
 
 def _at(ends: Sequence[int], text: str) -> tuple[str, ...]:
-    """Cut the text at `ends`; a piece without a word is joined to the piece before."""
+    """Cut the text at the indexes `ends`. A piece without a word is joined to the piece before it."""
     pieces: list[str] = []
     start = 0
     for end in (*ends, len(text)):

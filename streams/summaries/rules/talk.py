@@ -1,4 +1,4 @@
-"""A day's sentences, the clauses that became items, and the selection of items."""
+"""The sentences of a day, a record of the clauses that have become items, and the selection of items."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streams.summaries.rules.sentences import ITEM_CHARS, Sentence, content, quo
 from streams.summaries.rules.turns import Turn
 
 NEAR: Final = 0.8
-"""The shorter of two items says nothing new if the longer one has this share of its words."""
+"""If the longer of two items has at least this share of the shorter one's words, the shorter one says nothing new."""
 
 
 class Spot(NamedTuple):
-    """A clause without its opening words, and the place of its sentence in the day."""
+    """A clause. `text` is without opening words. `place` is the index of its sentence in the day's sentences."""
 
     place: int
     clause: int
@@ -23,16 +23,16 @@ class Spot(NamedTuple):
     text: str
 
     def before(self, at: int) -> str:
-        """The text of its sentence before the clause's character `at`."""
+        """Return the text of the sentence before the character at index `at` of the clause."""
         return "".join(self.sentence.clauses[: self.clause]) + self.text[:at]
 
     def real(self, at: int) -> bool:
-        """True if the text from the character `at` is stated as a fact, in the speaker's own words."""
+        """True if the text from index `at` on is stated as a fact, in the speaker's own words."""
         return not quoted(self.text, at) and not self.sentence.cues.unreal.search(self.before(at))
 
 
 class Talk:
-    """The sentences of a day. A clause becomes at most one item, of the first rule that takes it."""
+    """The sentences of a day. A clause becomes at most one item: the first rule that takes it decides the kind."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         self.sentences: Final = sentences_of(turns)
@@ -41,7 +41,7 @@ class Talk:
         self._idle: dict[tuple[int, int], bool] = {}
 
     def spots(self, first: int = 0, last: int | None = None) -> Iterator[Spot]:
-        """Yield statements by either side that are not yet taken, of the sentences from `first` up to `last`."""
+        """Yield the statements of both speakers that no item has taken, from sentence `first` to before `last`."""
         for place, sentence in enumerate(self.sentences[first:last], first):
             if not sentence.code:
                 for clause in range(sentence.told):
@@ -49,7 +49,7 @@ class Talk:
                         yield Spot(place, clause, sentence, text)
 
     def worth(self, place: int) -> float:
-        """How much the sentence is worth remembering, 0-10."""
+        """Return the local estimator's score of the sentence, 0-10."""
         if place not in self._worths:
             self._worths[place] = told(self.sentences[place].text).score
         return self._worths[place]
@@ -63,16 +63,19 @@ class Talk:
         return known
 
     def taken(self, place: int, clause: int | None = None) -> bool:
-        """True if that clause, or without one any clause of the sentence, has become an item."""
+        """True if this clause has become an item. Without `clause`: if any clause of the sentence has."""
         clauses = range(len(self.sentences[place].clauses)) if clause is None else (clause,)
         return any((place, clause) in self._taken for clause in clauses)
 
     def take(self, place: int, first: int, last: int) -> None:
-        """Note that the clauses from `first` up to `last` have become an item."""
+        """Note that the clauses from `first` to before `last` have become an item."""
         self._taken.update((place, clause) for clause in range(first, last))
 
     def reach(self, spot: Spot) -> int:
-        """The clause before which an item from `spot` ends: a new subject, a question, small talk or another item."""
+        """Return the index of the clause before which an item that begins at `spot` ends.
+
+        It ends before a new subject, a question, small talk, another item, or a clause that would make it too long.
+        """
         sentence = spot.sentence
         chars = len(spot.text)
         last = spot.clause + 1
@@ -90,7 +93,7 @@ Kind = TypeVar("Kind", Preference, Decision, Todo, Problem, Insight)
 
 
 class Found(NamedTuple, Generic[Kind]):
-    """An item, its worth, and the place of its sentence in the day."""
+    """An item, its worth for the summary, and the index of its sentence in the day's sentences."""
 
     item: Kind
     worth: float
@@ -98,7 +101,10 @@ class Found(NamedTuple, Generic[Kind]):
 
 
 def kept(found: Iterable[Found[Kind]], most: int) -> tuple[Kind, ...]:
-    """The items that are worth most, in the order of the day. A repetition only adds its sources."""
+    """Return the `most` items with the highest worth, in the order of the day.
+
+    A repetition of an item is not returned, but its sources are added to that item.
+    """
     best: list[Found[Kind]] = []
     for one in sorted(found, key=lambda one: (-one.worth, one.place)):
         for place, earlier in enumerate(best):
@@ -122,7 +128,10 @@ def alike(one: str, other: str) -> bool:
 
 
 def message_before(talk: Talk, place: int) -> tuple[int, int]:
-    """The range of sentences, first and end, of the message before that sentence's, if it is in the same session."""
+    """Return the range of sentences (first, end) of the message before the message of the sentence at `place`.
+
+    The range is empty if there is no such message in the same session.
+    """
     said = talk.sentences
     last = place
     while last > 0 and said[last - 1].message is said[place].message:

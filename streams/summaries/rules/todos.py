@@ -21,7 +21,10 @@ _ALL: Final = re.compile("(.+)")
 
 
 def named(talk: Talk) -> Iterator[Found[Todo]]:
-    """Yield named tasks: "I need to …", "remind me to …". Only a request to be reminded may be a question."""
+    """Yield the tasks that the user names: "I need to …", "remind me to …".
+
+    A question names no task, unless it asks for a reminder: "can you remind me to …?".
+    """
     for place, sentence in enumerate(talk.sentences):
         if sentence.by_user and not sentence.code:
             for clause in range(len(sentence.clauses)):
@@ -33,7 +36,7 @@ def named(talk: Talk) -> Iterator[Found[Todo]]:
 
 
 def following(talk: Talk) -> Iterator[Found[Todo]]:
-    """Yield what the user says they will do, proposals that the user accepts, and promises of the assistant."""
+    """Yield the intentions of the user, the proposals that the user accepts, and the promises of the assistant."""
     for spot in talk.spots():
         if talk.taken(spot.place, spot.clause):
             continue
@@ -68,7 +71,7 @@ def _todo(talk: Talk, spot: Spot, task: re.Match[str], *, inferred: bool) -> Ite
 
 
 def _what_and_when(spot: Spot, task: re.Match[str]) -> tuple[str, str]:
-    """The task, beginning with its verb, and the time that is named before it."""
+    """Return the task, beginning with its verb, and the time that is named before it; "" if none is named."""
     cues, what = spot.sentence.cues, captured(task).lstrip()
     if leading := cues.when.match(what):
         return what[leading.end() :].lstrip(" ，,").removeprefix("要"), trimmed(leading[0])
@@ -80,7 +83,10 @@ def _what_and_when(spot: Spot, task: re.Match[str]) -> tuple[str, str]:
 
 
 def _agreed(talk: Talk, spot: Spot) -> Found[Todo] | None:
-    """The task that the user accepts: the first proposal in the assistant's message before."""
+    """Return the task that the user accepts; None if there is none.
+
+    It is the first proposal in the message before, which must be the assistant's.
+    """
     first, last = message_before(talk, spot.place)
     if first == last or talk.sentences[first].by_user:
         return None

@@ -19,26 +19,26 @@ from streams.summaries.rules.word_classes import Phrase
 from streams.summaries.rules.words import word_vectors
 
 TEXT_CHARS: Final = 600
-"""Only this much of a turn is compared."""
+"""Maximum number of characters of a turn that are compared."""
 
 REPLIES: Final = 2
-"""The number of the assistant's clauses that are read with the user's."""
+"""Maximum number of clauses of the assistant that are read together with the user's clauses of a turn."""
 
 MOST_GROUPS: Final = 12
-"""The number of groups of turns that may become topics: those with the most text."""
+"""Maximum number of groups of turns that are tried as topics: the groups with the most text."""
 
 _ONE_WORD: Final = re.compile(r"[^\s\u4e00-\u9fff]+|[\u4e00-\u9fff]{2}")
-"""A one-word name. If only one turn has the word, the topic says little, and is dropped if there are three others."""
+"""A name of one word. If only one turn has the word, the topic says little, and other topics are preferred."""
 
 QUESTION_SHARE: Final = 0.8
 REPLY_SHARE: Final = 0.75
-"""The share of a name in a question, and of a name that the assistant said."""
+"""The share (see `Phrase`) of a name in a question, and of a name that the assistant said."""
 
 OPENING: Final = 0.05
-"""Added to the cosine of a name with its topic if the topic began with the name."""
+"""Added to the cosine between a name and its topic if the name is in the topic's first turn."""
 
 AGAIN: Final = 0.15
-"""Added if another turn of the topic has the name as well."""
+"""Added to that cosine if several turns of the topic have the name."""
 
 
 class _Talked(NamedTuple):
@@ -51,7 +51,10 @@ class _Talked(NamedTuple):
 
 
 def topics(talk: Talk) -> tuple[Topic, ...]:
-    """The three to five topics with the most text, in order of appearance; fewer if fewer turns say anything."""
+    """Return the three to five topics with the most text, in order of appearance.
+
+    There are fewer topics if fewer turns have content.
+    """
     talked = list(_talked(talk))
     if not talked:
         return ()
@@ -82,7 +85,11 @@ def _follows(turn: Turn, before: Turn) -> bool:
 
 
 def _talked(talk: Talk) -> Iterator[_Talked]:
-    """Yield the turns with content: of the user, with the assistant's first clauses, or of the assistant alone."""
+    """Yield the turns with content.
+
+    The text of a turn is the user's, with the first clauses of the assistant. If the turn has no message of the user,
+    the text is the assistant's.
+    """
     for _, group in groupby(enumerate(talk.sentences), key=lambda placed: placed[1].turn.number):
         sentences = list(group)
         user = list(_telling(talk, (one for one in sentences if one[1].by_user)))
@@ -97,7 +104,7 @@ def _talked(talk: Talk) -> Iterator[_Talked]:
 
 
 def _telling(talk: Talk, sentences: Iterable[tuple[int, Sentence]]) -> Iterator[Spot]:
-    """Yield the clauses that hold more than small talk."""
+    """Yield the clauses that are more than small talk."""
     for place, sentence in sentences:
         for clause, text in enumerate(sentence.opened):
             if not sentence.code and len(text) > 1 and content(text) and not talk.idle(place, clause):
@@ -115,13 +122,13 @@ def _names(said: Iterable[Spot]) -> Iterator[Phrase]:
 
 
 def _says_little(group: Sequence[_Talked], title: str) -> bool:
-    """True if a topic's name is one word that fewer than two of its turns have."""
+    """True if a topic's name is one word, and fewer than two turns of the topic contain it."""
     word = title.casefold()
     return _ONE_WORD.fullmatch(title) is not None and sum(word in turn.text.casefold() for turn in group) < 2
 
 
 def _best(group: Sequence[_Talked], cosines: Mapping[str, float], others: Sequence[str]) -> str:
-    """The name nearest to the middle of the group that is unlike `others`; "" for none."""
+    """Return the name that is nearest to the mean of the group and not `alike` any of the `others`; "" if none is."""
     best, text = 0.0, ""
     in_turns = Counter(name for turn in group for name in {name.text.casefold() for name in turn.names})
     for turn in group:

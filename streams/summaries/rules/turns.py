@@ -1,4 +1,4 @@
-"""A day's messages as turns, which topics refer to."""
+"""Cuts the messages of a day into turns. Topics refer to turns by their numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.intake.rules.exchanges import Limits, cut
 
 
 class Turn(NamedTuple):
-    """An exchange, numbered over the day from 1. It has only messages of the user and the assistant."""
+    """An exchange, with only the messages of the user and the assistant. `number` counts a day's turns from 1."""
 
     number: int
     session_id: str
@@ -20,15 +20,15 @@ class Turn(NamedTuple):
 
 
 def turns_of(messages: Iterable[ChatMessage], limits: Limits) -> list[Turn]:
-    """The turns of one user's messages."""
+    """Return the turns of one user's messages."""
     return turns_in((Said(message.session_id, Message.of(message)) for message in messages), limits)
 
 
 def turns_in(said: Iterable[Said], limits: Limits) -> list[Turn]:
-    """The turns of one user's sessions, in the order in which they began.
+    """Return the turns of one user's sessions, in the order in which they began.
 
-    Each session is cut separately, as short-term memory cuts it, so that simultaneous sessions do not mix. A repeated
-    message is dropped: it is a producer's retry.
+    Each session is cut into turns separately, as it is cut in short-term memory, so that simultaneous sessions do not
+    mix. A repeated message is dropped, because it is a producer's retry.
     """
     sessions: dict[str, dict[str, Message]] = {}
     for session_id, message in sorted(said, key=_time):

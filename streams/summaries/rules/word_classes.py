@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 MOST_CLAUSE_CHARS: Final = 300
-"""Only this much of a clause is read."""
+"""Maximum number of characters of a clause that are read."""
 
 
 class Phrase(NamedTuple):
-    """A piece of a clause that names something, and how good its form is for a name, 0-1."""
+    """A piece of a clause that names something. `share`, 0-1, is higher the better its form suits a name."""
 
     text: str
     share: float

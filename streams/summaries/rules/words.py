@@ -1,4 +1,4 @@
-"""Texts as vectors of their words, which separate topics without a model."""
+"""Makes vectors of texts from their words. So topics can be separated without a model."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from streams.summaries.rules.clustering import Vectors
 from streams.summaries.rules.sentences import content
 
 MOST_COLUMNS: Final = 4_096
-"""If there are more different words, several share a column."""
+"""Maximum number of columns of a vector. If there are more different words, several words share a column."""
 
 
 def word_vectors(texts: Sequence[str], titles: Sequence[str] = ()) -> tuple[Vectors, Vectors]:
-    """Unit vectors, float32[n, d], of texts, and of titles in the texts' words; a row of zeros for no words.
+    """Return the unit vectors of texts and of titles, float32[n, d]. The columns are the words of the texts.
 
-    The fewer texts contain a meaningful word, the more it weighs (TF-IDF, where any number of occurrences in a text
-    counts as one). Chinese counts by pairs of characters, as in a search. Words that only a title has count in its
-    length, so its cosines are lower.
+    The fewer texts contain a word, the higher is its weight (TF-IDF; several occurrences in a text count as one).
+    Words without meaning do not count. Chinese words are pairs of characters, as in a search. A word that only a
+    title has increases the title's length, so its cosines are lower. Without known words, a vector is zeros.
     """
     said = [content(text) for text in texts]
-    frequency = Counter(word for words in said for word in sorted(words))  # a set's order differs between processes
+    # Sorted, because the order of a set differs between processes.
+    frequency = Counter(word for words in said for word in sorted(words))
     columns = {word: place % MOST_COLUMNS for place, word in enumerate(frequency)}
     worths = {word: math.log1p(len(texts) / count) for word, count in frequency.items()}
     unknown = math.log1p(len(texts)) ** 2

@@ -1,7 +1,7 @@
 """The live flow of messages, exchanges, decisions and memories, recorded only while the dashboard shows it.
 
-Otherwise agents check one attribute a batch, and record nothing. After a look, steps are recorded for
-`WATCHED_SECONDS`, and then dropped.
+Each time the dashboard reads the steps, agents record steps for the next `WATCHED_SECONDS`. After that, the recording
+stops, and the steps are dropped. While nothing is recorded, agents only check one attribute for each batch.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from schemas.times import now_ms
 from streams.intake.rules.advance import SessionInput
 from streams.intake.rules.session_changes import SessionChanges
 
-#: How long steps are recorded after a look.
+#: Seconds for which steps are recorded after the dashboard has read them.
 WATCHED_SECONDS: Final = 30.0
-#: The newest steps that are kept, and the most of one batch: under load, people can read only the newest.
+#: The maximum number of steps that are kept, and the approximate maximum of one batch. Under load, people can read
+#: only the newest steps.
 MOST_STEPS: Final = 600
 MOST_A_BATCH: Final = 60
 SHOWN_CHARS: Final = 280
@@ -30,10 +31,10 @@ Kind = Literal["message", "exchange", "promoted", "dropped", "asked", "memory"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the flow. `number` orders this worker's steps; `at` is by the wall clock (epoch ms).
+    """One step of the flow. `number` orders this worker's steps. `at` is the wall-clock time (epoch ms).
 
     `message_ids` connect the steps about the same messages. `memory_id` is the id of the memory that the exchange
-    becomes, or would become. `parts` and `importance` belong to a decision.
+    becomes, or would become. Only decisions have `parts`; decisions and memories have an `importance`.
     """
 
     number: int
@@ -59,7 +60,7 @@ class Flow:
         self.open = False
 
     def look(self) -> list[Step]:
-        """Return the recorded steps, oldest first, and record for `WATCHED_SECONDS` from now."""
+        """Return the recorded steps, oldest first, and record further steps for `WATCHED_SECONDS` from now."""
         self.open, self._until = True, self._monotonic() + WATCHED_SECONDS
         return list(self._steps)
 
@@ -82,7 +83,7 @@ class Flow:
             )
 
     def followed(self, outcomes: Iterable[SessionChanges]) -> None:
-        """Record what one batch changed: closed exchanges, questions to a rater, and decisions."""
+        """Record the changes by one batch: closed exchanges, questions to a rater, and decisions."""
         left = MOST_A_BATCH
         for outcome in outcomes:
             user_id, session_id = outcome.session.user_id, outcome.session.session_id

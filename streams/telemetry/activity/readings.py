@@ -9,12 +9,16 @@ from typing import Final, NamedTuple
 from schemas.times import now_ms
 from streams.telemetry.metrics import Metrics, labelled, value_of
 
-#: A quarter of an hour.
+#: The number of readings that are kept. At one reading a second, they cover a quarter of an hour.
 MOST_READINGS: Final = 900
 
 
 class Reading(NamedTuple):
-    """Totals since the start at a moment (epoch ms), and `lag`: uncommitted records by topic and partition."""
+    """The counters at one moment, `at` (epoch ms).
+
+    The integers are totals since the start of the worker. `uncommitted_seconds` is the time for which commits have
+    failed, 0 while they succeed. `lag` is the number of uncommitted records, by topic and partition.
+    """
 
     at: int
     messages: int
@@ -27,7 +31,7 @@ class Reading(NamedTuple):
 
 
 class Readings:
-    """The newest readings, oldest first. Taking one a second costs some fifty microseconds, even without a viewer."""
+    """The newest readings, oldest first. A reading costs about 50 µs, and is taken even if no dashboard is open."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

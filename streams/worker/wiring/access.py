@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Access:
-    """`admission` is None if no tokens are required. Tokens expire by the wall clock, not the lifecycle's."""
+    """The check of tokens, and the parts that keep the known tokens up to date.
+
+    `admission` is None if no tokens are required. Tokens expire by the system's clock, not by the lifecycle's clock.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.admission: Admission | None = None
@@ -28,7 +31,7 @@ class Access:
             return
         known, oidc = KnownTokens(now_ms), None
         if settings.access.oidc.issuer:
-            from streams.access.oidc import OidcTokens  # its imports take a tenth of a second
+            from streams.access.oidc import OidcTokens  # imported only if needed: it takes a tenth of a second
             from streams.access.oidc_provider import ProviderKeys, fetched_keys
 
             self._keys = ProviderKeys(partial(fetched_keys, settings.access.oidc), time.monotonic)

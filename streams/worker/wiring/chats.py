@@ -19,7 +19,11 @@ class RatingChat(NamedTuple):
 
 
 class Chats:
-    """A model that is not configured is None: the estimator and the extraction need none."""
+    """The configured chat models.
+
+    A model that is not configured is None. Then the local estimator rates the exchanges, and the extraction makes the
+    summaries.
+    """
 
     def __init__(self, rater: RaterSettings | None, summaries: RaterSettings | None) -> None:
         self.rater = None if rater is None else RatingChat(_chat_model(rater), rater)
@@ -33,6 +37,6 @@ class Chats:
 
 
 def _chat_model(settings: RaterSettings) -> ChatModel:
-    from streams.models.chat import ChatModel  # its imports take most of a second; most workers need none
+    from streams.models.chat import ChatModel  # imported only if needed, because it takes most of a second
 
     return ChatModel(settings)

@@ -1,4 +1,4 @@
-"""Checkpoints of a worker's partitions, and restoring from them; inactive without a store in the settings."""
+"""Builds the jobs that take checkpoints and restore partitions. Without a store in the settings, there are none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from tables.memories.catalog.reembedding import VectorModel
 
 
 class Checkpointing:
-    """Follows Faust's partition assignments. Raises `StoreUnavailable` if no client of the store can be made."""
+    """The jobs that take checkpoints and restore from them. It follows Faust's partition assignments.
+
+    Raises `StoreUnavailable` if no client of the store can be made.
+    """
 
     def __init__(
         self, context: WorkerContext, shards: OwnedShards, long_term: LongTermAgent, broker: BrokerLink
@@ -37,13 +40,14 @@ class Checkpointing:
         self.restoring: Restoring | None = None
         self.warm: WarmJob | None = None
         copies, restoring = data / "warm", data / "restoring"
-        # Remove the files of a killed worker: they may hold data that has been forgotten since.
+        # Remove the files that a killed worker left: they may contain data that was forgotten later. Put back the
+        # shards that it had set aside.
         shutil.rmtree(data / "copied", ignore_errors=True)
         drop_left(restoring)
         for aside in restoring.glob(f"*{FORMER}"):
             take_up(aside, data / "shards" / aside.stem)
         if not settings.url:
-            shutil.rmtree(copies, ignore_errors=True)  # without a store, no forget command reaches them
+            shutil.rmtree(copies, ignore_errors=True)  # without a store, forget commands would not reach warm copies
             return
         store = Checkpoints(settings.url, keep=settings.keep, erase_within=settings.erase_within)
         self.job = CheckpointJob(
@@ -128,7 +132,7 @@ class Checkpointing:
         return [] if self.job is None else self.job.warnings()
 
     def waiting(self) -> list[str]:
-        """Why shards are not opened yet."""
+        """The reasons why shards are not open yet."""
         return [] if self.restoring is None else self.restoring.waiting()
 
 

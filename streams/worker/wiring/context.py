@@ -1,4 +1,4 @@
-"""The dependencies that the parts of a worker, and a replay's pipelines, are built with."""
+"""The dependencies of the parts of a worker, and of the pipelines of a replay."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ PREFIXES: Final = {EXCHANGES: b"e", NOTES: b"n", PENDING_SUMMARIES: b"p", SESSIO
 
 @dataclass(frozen=True)
 class Context:
-    """The dependencies of a pipeline, a worker's or a replay's: settings, clock, the outbox for records, and others.
+    """The dependencies of a pipeline in a worker or a replay: settings, clock, the outbox for records, and others.
 
-    `on_failure` is called with an error that must not be ignored, and where it happened; `spans` records the work.
+    `on_failure` is called with an error that must not be ignored, and the name of the place where it happened.
+    `spans` records the work.
     """
 
     settings: Settings
@@ -77,7 +78,7 @@ class Context:
         return Resident(memory_here() // 16 if limit is None else limit)
 
     def inbox(self, decode: Callable[[Any], U]) -> Inbox[U]:
-        """Return an inbox for the records of a topic, which `decode` reads."""
+        """Return an inbox for the records of a topic. It reads the records with `decode`."""
         return Inbox(decode, self.dead_letters, Rerouting(self.outbox, self.metrics, self.partitions))
 
     @property
@@ -87,14 +88,14 @@ class Context:
 
 @dataclass(frozen=True)
 class WorkerContext(Context):
-    """A worker's context: Faust as well."""
+    """The context of a worker, which also has Faust's app (`faust`) and its overrides (`hot`)."""
 
     faust: faust.App
     hot: HotPath
 
     @classmethod
     def of(cls, settings: Settings, spans: Spans | None = None) -> Self:
-        """Build the context from settings; `spans` replaces the spans that they name."""
+        """Build the context from the settings. If `spans` is given, it replaces the spans of the settings."""
         kafka = settings.kafka
         topics, app = Topics.with_prefix(kafka.topic_prefix), faust_app(settings)
         hot = HotPath(app, kafka.isolation_level, WindowStores(settings.data_dir / "windows"))
@@ -133,12 +134,12 @@ class WorkerContext(Context):
 
     @property
     def long_term_backlog(self) -> Callable[[], int]:
-        """Counts the records of `long-term` that are not yet processed."""
+        """A function that returns the number of records of `long-term` that are not yet processed."""
         return partial(self.hot.backlog, self.topics.long_term)
 
     @property
     def read_long_term(self) -> Read:
-        """Reads the records of a partition of `long-term` between two offsets."""
+        """A function that reads the records of a partition of `long-term` between two offsets."""
         return partial(records_between, self.settings.kafka, self.topics.long_term)
 
     def broker_link(self, recovered: Callable[[], bool]) -> BrokerLink:

@@ -12,7 +12,8 @@ from schemas.settings import KafkaSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from streams.kafka.clients.tls import ssl_context
 
-#: A changelog's batch: brokers accept 1 MiB by default, and fewer batches make a commit faster.
+#: The maximum size of a produced batch in bytes. Brokers accept 1 MiB by default. Large batches make a commit faster,
+#: because it has fewer of them.
 BATCH_BYTES: Final = 900_000
 
 
@@ -27,10 +28,11 @@ def faust_app(settings: Settings) -> faust.App:
         web_enabled=False,
         topic_partitions=kafka.partitions,
         topic_disable_leader=True,
-        topic_allow_declare=False,  # `worker_topics` has created them
+        topic_allow_declare=False,  # `worker_topics` has created the topics
         consumer_auto_offset_reset="earliest",
         stream_wait_empty=False,
-        # Standby rows of another worker's partitions would be taken for ours when silence and expiry are checked.
+        # No standby replicas: the checks for silence and expiry would take the rows of other workers' partitions for
+        # ours.
         table_standby_replicas=0,
         broker_max_poll_records=16_000,
         broker_commit_interval=kafka.commit_seconds,
@@ -41,8 +43,8 @@ def faust_app(settings: Settings) -> faust.App:
         producer_linger=0.02,
         producer_max_batch_size=BATCH_BYTES,
         producer_max_request_size=MAX_RECORD_BYTES,
-        # Events wait while an embedding service is down. Our log says so once a minute; Faust would log it for each
-        # partition every few seconds.
+        # Events wait while an embedding service is down. Our log reports this once a minute. With short limits, Faust
+        # would also log it for each partition every few seconds.
         stream_processing_timeout=86_400.0,
         broker_commit_livelock_soft_timeout=86_400.0,
     )

@@ -1,4 +1,4 @@
-"""Stopping Faust: pending records are delivered to the broker, or given up."""
+"""Stops Faust: pending records are delivered to the broker, or given up."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from streams.worker.wiring.context import WorkerContext
 
 log = logging.getLogger(__name__)
 
-#: How long a stop waits for the broker to take the last accesses; a part of `FLUSH_SECONDS`.
+#: Seconds that a stop waits for the broker to accept the last accesses. They are a part of `FLUSH_SECONDS`.
 TELL_SECONDS: Final = 2.0
-#: How long it waits for the broker to take all pending records.
+#: Seconds that a stop waits for the broker to accept all pending records.
 FLUSH_SECONDS: Final = 6.0
-#: How long it then waits for the tasks that it gave up, before it leaves them.
+#: Seconds that a stop waits for the cancelled tasks if the broker has not accepted the records. Then it leaves the
+#: tasks running.
 LEAVE_SECONDS: Final = 2.0
 
 
 class FaustRun:
-    """Stops Faust in two steps; between them, agents finish their writes."""
+    """Stops Faust in two steps, `stop` and `leave`. Between them, the worker ends writes and closes its shards."""
 
     def __init__(self, context: WorkerContext, recall: Recall, broker: BrokerLink) -> None:
         self._faust, self._hot, self._recall, self._broker = context.faust, context.hot, recall, broker
@@ -49,9 +50,10 @@ class FaustRun:
             raise SiltstoneError(f"the worker crashed: {type(reason).__name__}: {reason}") from reason
 
     async def stop(self) -> None:
-        """Commit and end, or give up after `FLUSH_SECONDS`.
+        """Commit and stop Faust, or give up after `FLUSH_SECONDS`.
 
-        Without `asyncio.timeout`: Faust ignores a cancellation, and goes on stopping its next service.
+        This does not use `asyncio.timeout`, because Faust ignores the cancellation, and goes on to stop its next
+        service.
         """
         self._stopping = asyncio.create_task(self._commit_and_stop())
         await asyncio.wait([self._stopping], timeout=FLUSH_SECONDS)
@@ -62,7 +64,7 @@ class FaustRun:
         self._hot.outbox.abandon()
 
     async def leave(self) -> None:
-        """End the tasks that were given up. Raises the error that Faust's stop raised."""
+        """Cancel the stop of Faust if it was given up. Raises the error that the stop of Faust raised."""
         with self._given_up:
             if self._stopping is not None:
                 await ended([self._stopping], LEAVE_SECONDS, first=AGAIN_SECONDS)
@@ -81,7 +83,7 @@ class FaustRun:
 
 @contextmanager
 def _no_news() -> Iterator[None]:
-    """Suppress what Faust logs about cancelled tasks within the block."""
+    """Suppress Faust's log lines about cancelled tasks until the block ends."""
     faust = logging.getLogger("faust")
     before = faust.level
     faust.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""conversations → windows → promotions."""
+"""Builds the intake: records of `conversations` → windows → promotions."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from streams.worker.wiring.chats import RatingChat
 from streams.worker.wiring.context import Context, WorkerContext
 from tables.windows.short_term import KeptTables, ShortTermStore
 
-#: The number of uncommitted records, by topic and partition.
+#: Returns the number of uncommitted records, by topic and partition.
 Lag = Callable[[], Mapping[tuple[str, int], int]]
 
-#: How often silence is looked for, and lag is measured.
+#: Seconds between two checks for silent sessions, and between two measurements of the lag.
 TICK_SECONDS: Final = 1.0
-#: How often expired notes are dropped; no answer shows them meanwhile.
+#: Seconds between two runs that drop expired notes. No answer shows an expired note that is not dropped yet.
 NOTES_SECONDS: Final = 60.0
 
 
 class Intake:
-    """The windows, the agent that keeps them, and the ratings of their exchanges.
+    """The windows, the agent that fills them, and the ratings of their exchanges.
 
-    `shards` store a rater's ratings; without a rater they may be None. Without a plan there are no summaries. Without
-    `kept` the windows are in memory only.
+    `shards` store the ratings of `rater`; if `rater` is None, `shards` may be None as well. If `plan` is None, no
+    summaries are requested. If `kept` is None, the windows are only in memory.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Intake:
             await self.ratings.stop()
 
     def schedule(self, timers: Timers, recovered: Callable[[], bool], notes: SessionNotes, lag: Lag) -> None:
-        """Start the timers; they do their work only while the tables are recovered."""
+        """Start the timers. They do nothing while the tables are being recovered."""
 
         def every(timer: Timer, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
             async def where_recovered() -> None:
@@ -107,7 +107,7 @@ class Intake:
 
     async def _tick(self, lag: Lag) -> None:
         context = self._context
-        self.short_term.forget_expired(context.settings.memory)  # first: no await since `recovered()`
+        self.short_term.forget_expired(context.settings.memory)  # before any `await`, so `recovered()` is still true
         await self.short_term.note_silence(context.settings.memory)
         if self.ratings is not None:
             self.ratings.tick()
@@ -128,7 +128,10 @@ def kept_tables(context: WorkerContext) -> KeptTables:
 
 
 def session_notes(context: Context, shards: OwnedShards, intake: Intake) -> SessionNotes:
-    """Build the explicit short-term memories: they arrive by `long-term`, and end with their sessions."""
+    """Build the part for notes, the explicit short-term memories.
+
+    Notes arrive on the topic `long-term`, and end with their sessions.
+    """
     notes = SessionNotes(
         store=intake.windows,
         shards=shards,

@@ -1,4 +1,4 @@
-"""long-term → shards, and searches over them."""
+"""Builds the path of events from the topic `long-term` to the shards, and the search over the shards."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tombstones(shards: OwnedShards) -> Tombstones:
 
 
 def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
-    """Build search, and the accesses that it counts."""
+    """Build the search. It also counts the accesses to the memories that it finds."""
     return Recall(
         shards=shards,
         said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),

@@ -12,7 +12,7 @@ from streams.shards.owned import OwnedShards
 
 
 class Storage:
-    """The shards in a folder. `copies` is the memory, in bytes, that making an analysts' copy may use.
+    """The shards in a folder. `copies` is the memory limit, in bytes, for the creation of an analysts' copy.
 
     `on_failure` is called if a shard cannot be opened.
     """

@@ -1,4 +1,4 @@
-"""summary-requests → daily files, and memories made from them."""
+"""Builds the agent that turns records of `summary-requests` into daily files, and these into memories."""
 
 from __future__ import annotations
 

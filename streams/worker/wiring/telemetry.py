@@ -1,4 +1,4 @@
-"""The spans of a worker: recorded and exported, or none."""
+"""Builds the spans of a worker: recorded and exported if telemetry is on, otherwise none."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ EXTRA = "needs the OpenTelemetry SDK: pip install 'siltstone[otel]', or set it t
 
 
 def spans_of(settings: Settings) -> Spans:
-    """Raises `SettingsError` if telemetry is on, but its extra is not installed."""
+    """Return the spans of the settings. Raises `SettingsError` if telemetry is on, but its extra is not installed."""
     if not settings.telemetry.enabled:
         return NoSpans()
-    try:  # a worker without telemetry loads none of it
+    try:  # imported only here, so that a worker without telemetry does not load OpenTelemetry
         from streams.telemetry.otlp_export import Export
         from streams.telemetry.recorded import RecordedSpans
     except ModuleNotFoundError as exc:

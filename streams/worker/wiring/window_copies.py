@@ -15,7 +15,7 @@ from tables.windows.window_stores import WindowStores
 
 
 class WindowCopy(NamedTuple):
-    """See `streams.shards.restore.accompanying_rows.Copy`; `positions` by changelog."""
+    """The `Copy` of `streams.shards.restore.accompanying_rows`, in `folder`. `positions` are by changelog."""
 
     folder: Path
     files: Sequence[SnapshotFile]
@@ -28,7 +28,10 @@ class WindowCopy(NamedTuple):
 
 
 class WindowCopies:
-    """Copies lie below `folder`, one of each partition at a time. See `accompanying_rows.AccompanyingRows`."""
+    """The `AccompanyingRows` of `streams.shards.restore.accompanying_rows` for window rows.
+
+    The copies lie below `folder`. Each partition has at most one copy at a time.
+    """
 
     def __init__(self, stores: WindowStores, folder: Path) -> None:
         self._stores, self._folder = stores, folder
@@ -37,7 +40,10 @@ class WindowCopies:
         return self._stores.changes(partition)
 
     async def copy(self, partition: int) -> WindowCopy | None:
-        """None if the partition's rows are not open: then the checkpoint has none, but the changelogs have all."""
+        """Copy the partition's rows; None if they are not open, or cannot be copied.
+
+        Then the checkpoint has no window rows. Nothing is lost, because the changelogs have all rows.
+        """
         return await asyncio.to_thread(self._copied, partition)
 
     def _copied(self, partition: int) -> WindowCopy | None:

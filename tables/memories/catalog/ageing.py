@@ -1,4 +1,4 @@
-"""Ageing: stores, changes and counts the states of one shard's memories. Statements over its catalog."""
+"""Ageing: SQL statements over a shard's catalog that store, change and count the states of its memories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.next_checks import NEVER, NextChecks
 from tables.vectors.index import Seqs
 
-#: Up to so many memories, the temporary table of a recompute is kept until the next one.
+#: A recompute of more memories than this drops its temporary table at once. A smaller table stays until the next one.
 _MANY: Final = 10_000
 
 
@@ -31,7 +31,7 @@ class Ageing:
         self.connect(db)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db = db
         db.execute(statement("lifecycle"))
         db.execute(statement("states_over_time"))
@@ -41,10 +41,11 @@ class Ageing:
     ) -> list[str]:
         """Store the states as of `now` (epoch ms) and record each change. Return the users whose memories changed.
 
-        `before` is called before the commit, with the numbers of the memories that it changes.
+        `before` is called before the commit, with the numbers of the memories whose state changes.
 
-        Looks only at memories that are new, were touched, or are old enough for another state by now. Looks at all of
-        them on the first call, after a change of settings, and when time goes back.
+        Only these memories are looked at: new ones, those touched since the last call, and those that are old enough
+        for another state by now. All memories are looked at in the first call, after a change of settings, and if
+        `now` is earlier than in the last call.
         """
         formula = _formula(now, lifecycle)
         warmed_by = None
@@ -74,7 +75,7 @@ class Ageing:
                 )
                 self._info.write(ShardInfo(changes=(self._info.read().changes or 0) + 1))
         looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
-        self._next_checks.set(seqs, NEVER)  # for memories that are gone
+        self._next_checks.set(seqs, NEVER)  # this stays for memories that no longer exist
         self._next_checks.set(looked_at["seq"], looked_at["due_at"])
         self._db.unregister("due")
         if len(seqs) > _MANY:
@@ -82,7 +83,7 @@ class Ageing:
         return users
 
     def _settings_changed(self, formula: dict[str, float]) -> str | None:
-        """`settings` where the states were computed with other settings, or unknown ones; else None."""
+        """Store the settings. Return "settings" if the states come from other or unknown ones; else None."""
         by = " ".join(f"{value:g}" for name, value in formula.items() if name != "now")
         if self._info.read().lifecycle == by:
             return None
@@ -90,7 +91,7 @@ class Ageing:
         return "settings"
 
     def touched(self, seqs: Iterable[int]) -> None:
-        """Have the next recompute look at these memories: the values behind their score may have changed."""
+        """Make the next recompute look at these memories, because values of their score formula may have changed."""
         self._next_checks.set(np.fromiter(seqs, np.int64), 0)
 
     def _numbers_above(self, seq: int) -> Seqs:
@@ -98,7 +99,7 @@ class Ageing:
         return np.asarray(found, np.int64)
 
     def unpublished(self, limit: int = 1000) -> list[Transition]:
-        """Transitions that are not on their topic yet, oldest first."""
+        """Return at most `limit` transitions that are not on their topic yet, oldest first."""
         rows = self._db.execute(
             "SELECT memory_id, user_id, from_state, to_state, score, epoch_ms(occurred_at), reason "
             "FROM transitions WHERE NOT published ORDER BY rowid LIMIT ?",
@@ -128,7 +129,7 @@ class Ageing:
         )
 
     def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
-        """How many memories are in each state as of `now` (epoch ms); nothing is written."""
+        """Return the number of memories in each state as of `now` (epoch ms), without storing the states."""
         counts = dict(self._db.execute(statement("state_counts"), _formula(now, lifecycle)).fetchall())
         return {state: counts.get(state.value, 0) for state in State}
 
@@ -139,12 +140,15 @@ class Ageing:
         return dict(self._db.execute(statement("score_points"), formula).fetchall())
 
     def daily_transitions(self, since: int, now: int) -> dict[StateChange, int]:
-        """Changes of state by UTC day and pair, between two moments (epoch ms)."""
+        """Return the number of changes by UTC day and pair of states, from `since` to `now` (epoch ms)."""
         rows = self._db.execute(statement("daily_transitions"), {"since": since, "now": now}).fetchall()
         return {StateChange(*row[:3]): row[3] for row in rows}
 
     def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
-        """Memories by state at the end of each UTC day, between two moments (epoch ms), zeros included."""
+        """Return the number of memories in each state at the end of each UTC day, from `since` to `now` (epoch ms).
+
+        Days with no memory in a state have a zero.
+        """
         rows = self._db.execute(
             "FROM states_between(make_timestamp_ms($since), make_timestamp_ms($now))", {"since": since, "now": now}
         ).fetchall()

@@ -18,7 +18,7 @@ from tables.vectors.index import Seqs, Vectors
 
 
 class ToArchive(NamedTuple):
-    """The number of a memory that goes to the archive, when (epoch ms) and why."""
+    """A memory to be archived: its number, the time of the archiving (epoch ms), and the reason."""
 
     seq: int
     archived_at: int
@@ -27,7 +27,7 @@ class ToArchive(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """A memory in the archive; `at` is in epoch ms."""
+    """An archived memory, with the time (`at`, epoch ms) and the reason of the archiving."""
 
     memory: Memory
     at: int
@@ -41,18 +41,18 @@ class ArchiveTable:
         self._db = db
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db = db
 
     def by_id(self, names: Collection[tuple[str, uuid.UUID]]) -> list[Memory]:
-        """Return the archived memories among these (user, id)."""
+        """Return the archived memories with these pairs of user and id. Pairs without one are left out."""
         wanted = {"user_id": texts([user_id for user_id, _ in names]), "id": uuids(identity for _, identity in names)}
         self._db.register("wanted", pa.table(wanted))
         rows = self._db.execute(f"SELECT {COLUMNS} FROM archive SEMI JOIN wanted USING (id, user_id)").fetchall()
         return [memory_of(row) for row in rows]
 
     def of_user(self, user_id: str) -> list[Memory]:
-        """The user's archived memories, oldest first."""
+        """Return the user's archived memories, oldest first."""
         return [archived.memory for archived in self.listed(user_id)]
 
     def listed(self, user_id: str) -> list[Archived]:
@@ -65,7 +65,7 @@ class ArchiveTable:
         return [Archived(memory_of(row[:-2]), *row[-2:]) for row in rows]
 
     def by_seq(self, seqs: Sequence[int]) -> list[Memory]:
-        """Return the memories with these numbers, in their order; all must exist."""
+        """Return the archived memories with these numbers, in the order of `seqs`; all must exist."""
         if not len(seqs):
             return []
         self._db.register("wanted", pa.table({"seq": pa.array(seqs, pa.int64())}))
@@ -74,7 +74,7 @@ class ArchiveTable:
         return [found[seq] for seq in seqs]
 
     def vectors(self, seqs: Sequence[int]) -> Vectors:
-        """Return the vectors of these numbers, float32[n, d], in their order; all must exist."""
+        """Return the vectors of these archived memories, float32[n, d], in the order of `seqs`; all must exist."""
         wanted = pa.table({"seq": pa.array(seqs, pa.int64()), "place": np.arange(len(seqs))})
         self._db.register("wanted", wanted)
         found: pa.Table = self._db.sql(
@@ -89,7 +89,10 @@ class ArchiveTable:
         return int(number)
 
     def put(self, leaving: Sequence[ToArchive], vectors: Vectors) -> None:
-        """Copy these memories into the archive, with float32[n, d]. The caller deletes their rows."""
+        """Copy these memories into the archive, with their vectors, float32[n, d].
+
+        The caller deletes their rows in the table `memories`.
+        """
         columns = pa.Table.from_pylist([row._asdict() for row in leaving])
         self._db.register("staged", columns.append_column("vector", lists_of(vectors)))
         self._db.execute(
@@ -98,16 +101,16 @@ class ArchiveTable:
         )
 
     def seqs(self) -> Seqs:
-        """The numbers of all, ascending."""
+        """Return the numbers of all archived memories, ascending."""
         return np.sort(np.asarray(self._db.execute("SELECT seq FROM archive").fetchnumpy()["seq"], np.int64))
 
     def put_vectors(self, seqs: Seqs, vectors: Vectors) -> None:
-        """Replace the vectors of these numbers by float32[n, d]."""
+        """Replace the vectors of these archived memories by `vectors`, float32[n, d], in the order of `seqs`."""
         self._db.register("staged", pa.table({"seq": seqs, "vector": lists_of(vectors)}))
         self._db.execute("UPDATE archive SET vector = staged.vector FROM staged WHERE archive.seq = staged.seq")
 
 
 def lists_of(vectors: Vectors) -> pa.Array:
-    """float32[n, d] as DuckDB's FLOAT[]."""
+    """Convert vectors, float32[n, d], to an Arrow column for DuckDB's type FLOAT[]."""
     count, dimension = vectors.shape
     return pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * dimension, pa.array(vectors.ravel()))

@@ -47,7 +47,7 @@ _Part = InfoTable | Erasing | Ageing | ArchiveTable | StoredVectors | Reembeddin
 class Catalog(CatalogQueries):
     """One shard's `catalog.duckdb`. Not thread-safe: the shard serialises its use.
 
-    DuckDB works with `memory` bytes. Raises `ShardLocked`, `ShardError` and `DataDirError`.
+    `memory` is DuckDB's memory limit, in bytes. Raises `ShardLocked`, `ShardError` and `DataDirError`.
     """
 
     def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
@@ -66,7 +66,7 @@ class Catalog(CatalogQueries):
             self.next_seq = info.next_seq
             #: The offset in the log up to which the events are applied; 0 in a new shard.
             self.position = info.position or 0
-            #: How often the memories changed since the shard was created.
+            #: A counter that every commit of changes raises. It is 0 in a new shard.
             self.changes = info.changes or 0
             self._ids, self._forgetting = KnownIds(), KnownIds()
             self._fill_known_ids()
@@ -93,7 +93,7 @@ class Catalog(CatalogQueries):
         return self.info, self._vectors, self._erasing, *parts
 
     def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
-        """See `Watermarks.add`. Frees the memory of the ids that were dropped."""
+        """Store a watermark and drop old event ids, as `Watermarks.add` does. Also drop them from the known ids."""
         dropped = self.watermarks.add(mark, now, keep_days)
         if dropped:
             self._ids, self._forgetting = KnownIds(), KnownIds()
@@ -123,16 +123,19 @@ class Catalog(CatalogQueries):
                     part.connect(self._db)
 
     def hold(self) -> Held:
-        """Bring the files to one state; `held_files` keep it until `release`, or until something is forgotten."""
+        """Write all commits into the files. From then on, the bytes of `held_files` do not change.
+
+        They stay as they are until `release`, or until a memory is forgotten or a file is replaced.
+        """
         return self._hold.begin()
 
     def release(self, held: Held | None = None) -> None:
-        """End this hold; without an argument, any hold."""
+        """End this hold, or without an argument the present one, if any."""
         self._hold.end(held)
 
     @property
     def held_files(self) -> list[tuple[Path, int]]:
-        """The authoritative files, and how many bytes of each; all other files are caches."""
+        """The authoritative files, and the number of bytes to copy of each. All other files are caches."""
         files = [vectors.held for vectors in self._vector_files]
         return [(self._file.path, self.bytes), *(file for file in files if file is not None)]
 
@@ -158,7 +161,7 @@ class Catalog(CatalogQueries):
         self._file.close()
 
     def bind_model(self, model: str, dimension: int) -> None:
-        """Record the model of the shard's vectors. Raises `EmbeddingMismatch` if they come from another."""
+        """Record the model of a new shard's vectors. Raises `EmbeddingMismatch` if another model is recorded."""
         info = self.info.read()
         if info.model is None:
             with transaction(self._db):
@@ -172,11 +175,14 @@ class Catalog(CatalogQueries):
             )
 
     def vectors(self, seqs: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.float32]]:
-        """User ids and vectors, float32[n, d], of `seqs`, in their order."""
+        """Return the user ids, and the vectors, float32[n, d], of these memories, in the order of `seqs`."""
         return self._users_of(seqs), self._vectors.of(seqs)
 
     def vectors_later(self, seqs: npt.NDArray[np.int64]) -> tuple[list[str], ReadVectors]:
-        """Return user ids of `seqs`, in their order, and a function that reads the vectors at places of it."""
+        """Return the user ids of these memories, in the order of `seqs`, and a function that reads their vectors.
+
+        The function takes places in `seqs`.
+        """
         return self._users_of(seqs), self._vectors.reader(seqs)
 
     def _users_of(self, seqs: npt.NDArray[np.int64]) -> list[str]:
@@ -185,9 +191,9 @@ class Catalog(CatalogQueries):
         return [user_id for (user_id,) in users]
 
     def next_stamp(self, held: Stamp | None) -> Stamp:
-        """Return the stamp for a manifest that is about to replace one with the stamp `held`.
+        """Return a stamp for a new manifest of the index, which will replace one with the stamp `held`.
 
-        Both stamps fit from now on: the new manifest may never be written.
+        From now on, manifests with either stamp fit, because a crash may prevent the write of the new manifest.
         """
         identity = self.info.read().identity
         assert identity is not None, "a migration writes it"
@@ -198,7 +204,7 @@ class Catalog(CatalogQueries):
         return stamp
 
     def fits(self, stamp: Stamp | None) -> bool:
-        """Whether a manifest with this stamp belongs to this catalog: it is the newest stamp or the one before."""
+        """Whether a manifest with this stamp fits this catalog: the stamp is the newest one, or the one before it."""
         if stamp is None:
             return False
         info = self.info.read()
@@ -243,9 +249,9 @@ class Catalog(CatalogQueries):
                 vectors.wipe(np.setdiff1d(slots, vectors.slots_of(going)))
 
     def _know(self, changes: Changes) -> None:
-        """Add the new ids to the known ids. If the commit fails, they do no harm.
+        """Add the ids of the changes to the known ids. If the commit then fails, the extra ids do no harm.
 
-        Archived memories are known already.
+        The ids of archived memories are among the known ids already.
         """
         ids = [event_id for _, event_id in changes.applied]
         ids += [memory.id for memory in changes.new.values()]
@@ -279,7 +285,10 @@ class Catalog(CatalogQueries):
         )
 
     def _add_sources(self, memories: Sequence[Memory]) -> None:
-        """Update message ids only where sources were added: an update of a list rewrites the whole row."""
+        """Update the message ids of memories whose sources changed.
+
+        The other memories are left alone, because an update of a list makes DuckDB rewrite the whole row.
+        """
         if memories:
             sources = {memory.seq: list(memory.message_ids) for memory in memories}
             lists = pa.array(list(sources.values()), pa.list_(pa.string()))
@@ -306,7 +315,7 @@ class Catalog(CatalogQueries):
         self._append("tombstones", changes.tombstones)
 
     def erasure(self, user_id: str) -> Erasure:
-        """Return what was forgotten of a user, and which of the user's rows are left."""
+        """Return a user's erasure receipt: the forget commands, and the number of rows that are left."""
         return erasure(self._db, user_id, self.to_erase)
 
     def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
@@ -315,9 +324,9 @@ class Catalog(CatalogQueries):
         )
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
-        """Stage the rows for the analysts' copy. Return the new fingerprint and the exported tables.
+        """Write the rows to staged files for the analysts' copy. Return the new fingerprint and the exported tables.
 
-        Return None if nothing changed since `copied`.
+        If nothing changed since the fingerprint `copied`, write nothing and return None.
         """
         now = Fingerprint.of(self._file.path)
         return None if now == copied else (now, export(self._db, self.partition, folder))

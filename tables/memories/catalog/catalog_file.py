@@ -18,21 +18,23 @@ from tables.database.shard_info import drop_info
 from tables.paths import quoted, synced
 from tables.reached import CATALOG
 
-#: Bytes that an idle database keeps in memory. The system's cache has the rest, and can reclaim it.
+#: Bytes of pages that an idle database keeps. The other pages are in the system's page cache, which can drop them.
 _AT_REST: Final = 16 << 20
-#: Bytes. A log of this size is first written into the file: until then its changes are in memory.
+#: The size in bytes of the write-ahead log from which `rest` makes a checkpoint. Until a checkpoint, DuckDB keeps the
+#: log's changes in memory.
 _LARGE_LOG: Final = 32 << 20
-#: The size at which DuckDB writes its log into the file.
+#: The size of the write-ahead log at which DuckDB itself makes a checkpoint.
 _CHECKPOINT_AT: Final = "128MB"
-#: Larger than any log, so DuckDB does not write it.
+#: A threshold that no log reaches, so that DuckDB makes no checkpoint.
 _NEVER: Final = "1000TB"
 
 
 class CatalogFile:
-    """A DuckDB file that one process at a time has, even while a rewrite closes and reopens it.
+    """A DuckDB file that only one process at a time can use, even while a rewrite closes and reopens it.
 
-    DuckDB locks only the file that it has open. A lock of our own, `catalog.lock` beside it, also covers the moment
-    in which another file takes its place. DuckDB works with `memory` bytes. Raises `ShardLocked` and `DataDirError`.
+    DuckDB locks only the file that it has open. Our own lock, on the file `catalog.lock` beside it, also covers the
+    moment in which a rewrite replaces the file. `memory` is DuckDB's memory limit, in bytes. Raises `ShardLocked` and
+    `DataDirError`.
     """
 
     def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
@@ -59,11 +61,11 @@ class CatalogFile:
             raise DataDirError(self.path, str(exc).splitlines()[0]) from exc
         ((self._threshold,),) = db.execute("SELECT current_setting('checkpoint_threshold')").fetchall()
         db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
-        db.execute("SET python_scan_all_frames = true")  # finds a table by a variable's name through a wrapper, too
+        db.execute("SET python_scan_all_frames = true")  # SQL finds Python variables of all callers
         return db
 
     def _drop_leftovers(self) -> None:
-        """Delete what a crash left: an unfinished copy, and pages that did not fit into memory."""
+        """Delete the files that a crash left: an unfinished copy, and DuckDB's temporary pages."""
         self._drop_copy()
         shutil.rmtree(self.path.with_name(f"{self.path.name}.tmp"), ignore_errors=True)
 
@@ -76,16 +78,16 @@ class CatalogFile:
         limit_memory(self.db, memory)
 
     def rest(self) -> None:
-        """Keep only often used pages in memory: release changes, and the pages that a scan has read.
+        """Release memory: the pages that a scan has read and, if the log is large, its changes.
 
-        A checkpoint releases the changes. None is made while `hold` puts them off, because the file is being copied.
+        A checkpoint releases the changes. During a `hold` no checkpoint is made, because the file is being copied.
         """
         try:
             if self._log_size() >= _LARGE_LOG and self._checkpoints_by_itself():
                 self.db.execute("CHECKPOINT")
             limit_memory(self.db, _AT_REST)
         except duckdb.OutOfMemoryException:
-            pass  # all that could be released was
+            pass  # the limit cannot be reached, but all releasable pages are released
         finally:
             limit_memory(self.db, self._memory)
 
@@ -99,16 +101,16 @@ class CatalogFile:
         return bool(threshold == self._threshold)
 
     def hold(self) -> None:
-        """Write all into the main file, and from then on only into the log. Raises `duckdb.Error`."""
+        """Make a checkpoint, and no other until `release`: changes go only into the log. Raises `duckdb.Error`."""
         self.db.execute("CHECKPOINT")
         self.db.execute(f"SET checkpoint_threshold = '{_NEVER}'")
 
     def release(self) -> None:
-        """Let DuckDB write a large log into the main file again. Raises `duckdb.Error`."""
+        """Let DuckDB make checkpoints again. Raises `duckdb.Error`."""
         self.db.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AT}'")
 
     def rewrite(self) -> None:
-        """Replace the file by a copy of all rows, and connect to it: `db` is a new connection.
+        """Replace the file by a copy of all its rows. Then `db` is a new connection, to the new file.
 
         A crash at any point leaves the whole old file or the whole new one. Raises `DataDirError` if the copy cannot
         be made; `db` is then a new connection to the old file.
@@ -163,7 +165,7 @@ def owner_lock(folder: Path, partition: int) -> Iterator[None]:
 
 
 def _taken_lock(path: Path, partition: int) -> int:
-    """Take the lock beside a catalog and return its descriptor; closing that ends the lock."""
+    """Take the lock beside a catalog, and return its file descriptor. Closing the descriptor releases the lock."""
     try:
         lock = os.open(path.with_name("catalog.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as exc:

@@ -35,12 +35,12 @@ class Merged(NamedTuple):
     memory_id: uuid.UUID
     user_id: str
     into_id: uuid.UUID
-    #: Epoch ms.
+    #: The creation time of the near-copy (epoch ms).
     said_at: int
 
 
 class Move(NamedTuple):
-    """A change of a memory's state or place, with its score at that moment (epoch ms)."""
+    """A change of a memory's state, or a move to or from the archive. `score` is as of `occurred_at` (epoch ms)."""
 
     memory_id: uuid.UUID
     user_id: str
@@ -52,7 +52,7 @@ class Move(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What was done to a memory, at `occurred_at` (epoch ms)."""
+    """An entry of a memory's history: an event, its time (`occurred_at`, epoch ms), and its details."""
 
     memory_id: uuid.UUID
     user_id: str
@@ -62,7 +62,7 @@ class Done(NamedTuple):
 
 
 class ExpiredItem(NamedTuple):
-    """An item that has expired, and when (epoch ms)."""
+    """An item that has expired, and the time of its expiry (epoch ms)."""
 
     user_id: str
     memory_id: uuid.UUID
@@ -70,7 +70,7 @@ class ExpiredItem(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """How many memories a user has, and when the oldest and the newest were made (epoch ms)."""
+    """The number of a user's memories, and the creation times of the oldest and the newest (epoch ms)."""
 
     user_id: str
     memories: int
@@ -79,7 +79,7 @@ class Holdings(NamedTuple):
 
 
 class UserCount(NamedTuple):
-    """How many memories a user has, and when one of them was made or read last (epoch ms)."""
+    """The number of a user's memories, and the time of the newest creation or access of one of them (epoch ms)."""
 
     user_id: str
     memories: int
@@ -87,9 +87,9 @@ class UserCount(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """A memory that was forgotten; `memory_id` None: all of the user's memories up to `forgotten_at` (epoch ms).
+    """The record of a forgotten memory, or, if `memory_id` is None, of all the user's memories up to `forgotten_at`.
 
-    `seen_at` is the newest time of the user's memories at that moment.
+    `seen_at` is the time of the newest memory that the user had then. Both times are epoch ms.
     """
 
     user_id: str
@@ -100,15 +100,15 @@ class Tombstone(NamedTuple):
     def as_of(self, now: int) -> Tombstone:
         """Return the tombstone as it applies at `now` (epoch ms) to later events of the log.
 
-        If `forgotten_at` is in the future, by more than `SKEW_MS`, a clock was ahead: then it reaches only up to
-        `seen_at`, if that is known.
+        If `forgotten_at` is more than `SKEW_MS` in the future, the clock of the command was ahead. Then the tombstone
+        reaches only up to `seen_at`, if that is known.
         """
         if self.seen_at is None or self.forgotten_at <= now + SKEW_MS:
             return self
         return self._replace(forgotten_at=self.seen_at)
 
     def covers(self, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
-        """Whether it forgets this memory."""
+        """Whether the tombstone is for this memory, or for all its user's memories created up to `forgotten_at`."""
         of_all = self.memory_id is None and created_at <= self.forgotten_at
         return self.user_id == user_id and (self.memory_id == memory_id or of_all)
 
@@ -117,9 +117,9 @@ class Tombstone(NamedTuple):
 class Changes:
     """The changes of one batch of events, written in one transaction.
 
-    Memories and vectors are keyed by number (`seq`); only the vectors of `new` are written. `unarchived` and
-    `dropped` are numbers, too. `forgotten` names memories, existing or not, whose words are all erased; for
-    `forgotten_users`, the words of all memories so far are.
+    The keys of `new`, `vectors` and `updated` are numbers (`seq`), and so are the elements of `unarchived` and
+    `dropped`. Only the vectors of `new` are written. All rows with words of the `forgotten` memories are erased, even
+    if the memories no longer exist. The same is done for all memories that the `forgotten_users` have had so far.
     """
 
     new: dict[int, Memory] = field(default_factory=dict)
@@ -137,9 +137,9 @@ class Changes:
     history: list[Done] = field(default_factory=list)
     tombstones: list[Tombstone] = field(default_factory=list)
     applied: list[Named] = field(default_factory=list)
-    #: How many numbers were given to new rows.
+    #: The count of numbers (`seq`) that were given to new rows.
     numbered: int = 0
-    #: An offset in the log after the events; None if they do not come from the log.
+    #: An offset of the log that is above the offsets of the events; None if they do not come from the log.
     log_end: int | None = None
 
     def matrix(self) -> Vectors:
@@ -148,7 +148,7 @@ class Changes:
 
     @property
     def changes_archive(self) -> bool:
-        """Whether these users' cached archive rows must be read again."""
+        """Whether the cached archive rows of the batch's users must be read again."""
         return bool(self.archived or self.unarchived or self.forgotten or self.forgotten_users)
 
     @property

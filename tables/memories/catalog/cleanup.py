@@ -1,4 +1,4 @@
-"""Cleanup: queries for the memories of a shard that cleanup would archive or remove, and why. They change nothing."""
+"""Cleanup: queries for the memories that cleanup would archive or remove, with the reasons. They change nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import duckdb
 from schemas.settings import LifecycleSettings
 from tables.database.migrations import statement
 
-#: Why a memory is a candidate. An archived one is removed, the others are archived.
+#: Why a memory is a candidate. With the cause `archived` it is to be removed, with the others to be archived.
 Cause = Literal["deprecated", "summarized", "archived"]
 #: Why a candidate stays.
 Exemption = Literal["pinned", "whitelist", "link", "recent access"]
@@ -44,14 +44,17 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Counts of all candidates, and some of them: those without an exemption first, then the longest waiting."""
+    """The counts of all candidates, and a sample of them, sorted.
+
+    Candidates without an exemption come first. Each group is sorted by waiting time, longest first.
+    """
 
     counts: Counter[Kind] = field(default_factory=Counter)
     candidates: list[Candidate] = field(default_factory=list)
 
     @property
     def going(self) -> list[Candidate]:
-        """The listed candidates without an exemption."""
+        """The candidates in the sample that have no exemption."""
         return [candidate for candidate in self.candidates if candidate.exemption is None]
 
     @property
@@ -88,14 +91,14 @@ class Cleanup:
         self.connect(db)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db = db
         db.execute(statement("cleanup_macros"))
 
     def verdicts(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
         """Return the verdicts as of `now` (epoch ms), for one user or all.
 
-        At most `limit` candidates are listed of the memories, and of the archive.
+        The sample has at most `limit` candidates from `memories`, and at most `limit` from the archive.
         """
         settings, white = lifecycle.cleanup, lifecycle.cleanup.whitelist
         common = {

@@ -1,4 +1,4 @@
-"""Arrow columns of rows of one kind: one statement inserts them all; a statement for each row takes a millisecond."""
+"""Arrow columns of rows, so that one statement inserts all rows: a statement for each would take a millisecond."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def uuids(ids: Iterable[uuid.UUID | None]) -> pa.Array:
-    """Ids in the form that DuckDB reads without a cast."""
+    """Return ids as a column that DuckDB reads without a cast."""
     return pa.array([None if identity is None else identity.int.to_bytes(16, "big") for identity in ids], pa.uuid())
 
 
@@ -20,7 +20,7 @@ def texts(values: Sequence[str | None]) -> pa.Array:
 
 
 def moments(values: Sequence[int | None]) -> pa.Array:
-    """Epoch milliseconds."""
+    """Return times (epoch ms) as a column of timestamps."""
     return pa.array(values, pa.timestamp("ms"))
 
 
@@ -32,7 +32,8 @@ def numbers(values: Sequence[float]) -> pa.Array:
     return pa.array(values, pa.float64())
 
 
-#: How the fields of `Changes`' rows are stored, by name. All other fields are texts.
+#: The function that makes the column of a field, by the field's name in the rows of `Changes`. All other fields are
+#: texts.
 _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
     "memory_id": uuids,
     "into_id": uuids,
@@ -50,7 +51,7 @@ _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
 
 
 def table_of(rows: Sequence[NamedTuple]) -> pa.Table:
-    """Return a table of at least one row, all of one kind; the columns are its fields, in their order."""
+    """Return a table of these rows. There must be at least one; all have the same fields, which are the columns."""
     columns: dict[str, pa.Array] = {}
     for place, name in enumerate(rows[0]._fields):
         stored: Callable[[Sequence[Any]], pa.Array] = _COLUMNS.get(name, texts)

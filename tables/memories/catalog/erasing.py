@@ -1,6 +1,6 @@
-"""Erasing: what is erased of a memory, and of a user; one list for all tables of a shard.
+"""Erasing: deletes the rows of memories, and all rows about forgotten memories and users, from a shard's tables.
 
-A test checks that it names every table of the schema. Add each new table here: how it is erased, or why it stays.
+A test checks that the constants below name every table of the schema. Add each new table to one of them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.columns import texts, uuids
 from tables.memories.catalog.reembedding import ROWS, Reembedding
 
-#: The user and the id of an event or memory: two users' events or memories may have the same id.
+#: A user, and the id of an event or memory. Events or memories of two users may have the same id.
 Named = tuple[str, uuid.UUID]
 
-#: Tables with a memory's own rows, by its number.
+#: Tables with a memory's own rows, which are found by its number.
 NUMBERED: Final = ("memories", "archive", "vectors", "vectors_next")
-#: Tables with rows about a user's memories, and the columns that name these.
+#: Tables with rows about a user's memories, and their columns with the ids of these memories.
 NAMING: Final = {"history": ("memory_id",), "links": ("source_id", "target_id"), "merged": ("into_id", "memory_id")}
-#: Tables that forgetting keeps, and why.
+#: Tables whose rows forgetting keeps, with the reasons.
 KEPT: Final = {
     "transitions": "the audit trail: ids, states and times. A reason that is not ours becomes 'erased'",
     "tombstones": "they keep forgotten memories from coming back when the log is read again",
@@ -36,7 +36,7 @@ KEPT: Final = {
 }
 #: Reasons why a recompute changed a memory's state.
 RECOMPUTED: Final = ("decay", "access", "pin", "settings", "clock")
-#: Reasons of a change of state or place that contain no words of the user.
+#: Reasons of transitions that contain no words of the user.
 OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "expired", "manual", "erased")
 
 
@@ -48,16 +48,16 @@ class Erasing:
         self.connect(db)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db, self._parsed = db, Parsed(db)
 
     def erase(
         self, memories: Sequence[int], archived: Sequence[int], forgotten: Sequence[Named], users: Sequence[str]
     ) -> None:
-        """Delete rows of memories and archived memories by number, and all rows about some memories or users.
+        """Delete rows of `memories` and `archived` memories by number, and all rows about `forgotten` and `users`.
 
-        The tables of `NAMING` keep no row about the `forgotten` memories, existing or not, or about these `users`.
-        Memories that move to the archive must be in it already.
+        The tables of `NAMING` then have no row about these `users`, or about the `forgotten` memories, which may have
+        been removed before. Before the call, memories that move to the archive must be copied into it.
         """
         for table, seqs in (("memories", memories), ("vectors", memories), ("archive", archived)):
             if seqs:
@@ -68,11 +68,11 @@ class Erasing:
             self._forget(forgotten, users)
 
     def _delete(self, table: str, staging: pa.Table, only: str = "") -> None:
-        """DuckDB finds `staging` by the name of the variable."""
+        """Delete the rows with the numbers in `staging`, which DuckDB finds by the name of the variable."""
         self._db.execute(self._parsed[f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging) {only}"])
 
     def _forget(self, forgotten: Sequence[Named], users: Sequence[str]) -> None:
-        """Erase the rows about these memories and users. The audit trail keeps ids, and no words."""
+        """Erase the rows about these memories and users. The audit trail keeps their ids, but none of their words."""
         self._db.register("users", pa.table({"user_id": pa.array(users, pa.string())}))
         self._db.register("staged", named_table(forgotten))
         for table, columns in NAMING.items():

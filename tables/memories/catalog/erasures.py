@@ -1,4 +1,4 @@
-"""Erasure receipts: what was forgotten of a user, and which rows are left, both read from the tables."""
+"""Erasure receipts: a user's forget commands, and the number of the user's rows that are left in each table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tables.memories.catalog.erasing import NAMING
 #: Tables that have another name in a receipt.
 _CALLED: Final = {"merged": "near_copies"}
 _OF_USER: Final = "SELECT count(*) FROM {} WHERE user_id = $user"
-#: By name in a receipt, the query that counts rows with words of the user.
+#: By the table's name in a receipt, the query that counts its rows with words of the user.
 _LEFT: Final = {
     "memories": _OF_USER.format("memories"),
     "archive": _OF_USER.format("archive"),
@@ -21,7 +21,10 @@ _LEFT: Final = {
 
 
 class Forgotten(NamedTuple):
-    """The commands of one moment (epoch ms): for the whole user, or for how many memory ids."""
+    """The forget commands with the time `at` (epoch ms).
+
+    `whole_user` is true if one was for the whole user. `ids` is the number of memory ids that were forgotten.
+    """
 
     at: int
     whole_user: bool
@@ -29,9 +32,9 @@ class Forgotten(NamedTuple):
 
 
 class Erasure(NamedTuple):
-    """A receipt: `commands` oldest first, the number of `memories` that were deleted, and the rows `left` by table.
+    """A receipt: commands, oldest first, the number of deleted `memories`, and the number of rows `left` by table.
 
-    `in_pages`: the catalog's file may contain deleted rows until it is rewritten.
+    `in_pages` is true if pages of the catalog's file may still contain deleted rows. Its next rewrite removes them.
     """
 
     commands: list[Forgotten]
@@ -41,7 +44,7 @@ class Erasure(NamedTuple):
 
 
 def erasure(db: duckdb.DuckDBPyConnection, user_id: str, in_pages: bool) -> Erasure:
-    """Return a user's receipt, from the shard's tombstones, audit trail and remaining rows."""
+    """Return a user's receipt, computed from the shard's tombstones, audit trail and remaining rows."""
     user = {"user": user_id}
     tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     commands = db.execute(

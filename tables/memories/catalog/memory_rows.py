@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.memories import Memory, State
 from tables.memories.catalog.columns import jsons, moments, numbers, texts, uuids
 
-#: The columns that are read, in the order of `Memory`'s fields.
+#: The columns that queries read, in the order of `Memory`'s fields.
 COLUMNS = (
     "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, epoch_ms(created_at), "
     "epoch_ms(last_accessed), access_count, state, pinned, meta, summary_of, summarized_by, superseded_by"
@@ -26,7 +26,7 @@ _MESSAGE_IDS, _STATE, _META, _SUMMARY_OF = map(Memory.__slots__.index, ("message
 
 
 def memory_of(row: tuple[Any, ...]) -> Memory:
-    """The memory of a row of `COLUMNS`."""
+    """Return the memory in a row that was read with `COLUMNS`."""
     values = list(row)
     values[_MESSAGE_IDS] = tuple(values[_MESSAGE_IDS])
     values[_STATE] = State(values[_STATE])
@@ -36,7 +36,7 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
 
 
 def staged(memories: Sequence[Memory]) -> pa.Table:
-    """Rows to be inserted or updated, in the order of `STORED`."""
+    """Return the rows of these memories, to be inserted or updated, with the columns of `STORED`."""
     return pa.table(
         {
             "seq": pa.array([m.seq for m in memories], pa.int64()),

@@ -1,4 +1,4 @@
-"""When each memory's state can change next: until then a recompute need not look at it."""
+"""Next checks: the earliest time at which each memory's state can change. Until then, a recompute skips it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NEVER: Final = np.inf
 
 
 class NextChecks:
-    """The moment (epoch ms) of each memory's next check, by number.
+    """The time (epoch ms) of each memory's next check, by the memory's number. It takes eight bytes for each memory.
 
-    Eight bytes a memory. The number of a deleted memory stays, due never, until the shard is opened again.
+    The number of a deleted memory stays until the shard is opened again, with the time `NEVER`.
     """
 
     def __init__(self) -> None:
@@ -25,16 +25,16 @@ class NextChecks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
+        """The size in memory, in bytes."""
         return self._runs.nbytes + self._moments.nbytes
 
     @property
     def newest(self) -> int:
-        """The highest number; -1 where there is none."""
+        """The highest number; -1 if there is none."""
         return self._runs.highest
 
     def add(self, seqs: Seqs) -> None:
-        """Add numbers above all others, ascending; they are due at once."""
+        """Add numbers, which ascend and are above all others. They are due at once."""
         if len(seqs):
             self._runs.add(seqs)
             self._moments = np.concatenate([self._moments, np.zeros(len(seqs))])
@@ -44,6 +44,6 @@ class NextChecks:
         return self._runs.numbers(np.flatnonzero(self._moments <= now))
 
     def set(self, seqs: Seqs, moments: Moments | float) -> None:
-        """Set when these numbers are due. Unknown numbers are skipped: `add` makes them due at once later."""
+        """Set the times at which these numbers are due. Unknown numbers are skipped; `add` makes them due at once."""
         places, known = self._runs.looked_up(seqs)
         self._moments[places[known]] = np.broadcast_to(moments, seqs.shape)[known]

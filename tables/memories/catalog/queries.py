@@ -1,4 +1,4 @@
-"""Questions to a catalog: nothing here changes a row."""
+"""Queries of a catalog. None of them changes a row."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tables.memories.catalog.erasing import Named, named_table
 from tables.memories.catalog.memory_rows import COLUMNS, memory_of
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 
-#: Ids that are read from the tables at a time.
+#: The number of ids that are read from the tables at a time.
 _IDS_AT_A_TIME: Final = 122_880
 
 
 class CatalogQueries:
-    """The queries of a catalog. `_ids` are the known ids, `_forgetting` the users of tombstones, both as hashes."""
+    """The queries of a catalog. `_ids` has hashes of all known ids, `_forgetting` of all users with tombstones."""
 
     _db: duckdb.DuckDBPyConnection
     _parsed: Parsed
@@ -48,19 +48,23 @@ class CatalogQueries:
         self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
 
     def perhaps(self, names: Iterable[Named]) -> list[Named]:
-        """Return the names that a table may contain, as event, memory, near-copy or archived memory."""
+        """Return the names that may be in a table, as applied event, memory, near-copy or archived memory.
+
+        The other names are certainly in no table.
+        """
         asked = list(names)
         return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of([one[1] for one in asked])))]
 
     def knows(self, ids: Sequence[uuid.UUID]) -> npt.NDArray[np.bool_]:
-        """Return bool[n]: the ids that are, or were since the opening, events, memories, near-copies or archived.
+        """Return bool[n]: whether each id is that of an applied event, a memory, a near-copy or an archived memory.
 
-        It runs no statement: 64-bit hashes are enough to tell apart ids that no client has chosen.
+        Ids that were deleted since the shard was opened count, too. No statement runs: the hashes have 64 bits, which
+        is enough to distinguish ids that no client has chosen.
         """
         return self._ids.may_hold(hashes_of(ids))
 
     def applied(self, events: Iterable[Named]) -> set[Named]:
-        """Return the events that are applied already. An id that was stored without a user counts for each."""
+        """Return the events that are applied already. An id that was stored without a user counts for every user."""
         asked = self.perhaps(events)
         if not asked:
             return set()
@@ -72,7 +76,10 @@ class CatalogQueries:
         return {(user_id, event_id) for user_id, event_id in rows}
 
     def by_id(self, names: Iterable[Named]) -> list[Memory]:
-        """Return the memories with these ids. Numbers first: most lookups find few, and read two columns."""
+        """Return the memories with these ids.
+
+        A first query reads only two columns, to find the numbers of these memories. Most calls find only a few.
+        """
         asked = self.perhaps(names)
         if not asked:
             return []
@@ -90,7 +97,7 @@ class CatalogQueries:
         return {memory.seq: memory for memory in map(memory_of, rows)}
 
     def of_user(self, user_id: str) -> list[Memory]:
-        """All memories of a user, oldest first."""
+        """Return all memories of a user, oldest first, without archived ones."""
         rows = self._db.execute(
             f"SELECT {COLUMNS} FROM memories WHERE user_id = ? ORDER BY created_at, seq", [user_id]
         ).fetchall()
@@ -111,19 +118,19 @@ class CatalogQueries:
         return [Tombstone(*row) for row in rows]
 
     def seqs(self) -> npt.NDArray[np.int64]:
-        """The numbers of all memories that have a vector, ascending."""
+        """Return the numbers of all memories that have a vector, ascending."""
         found = self._db.execute("SELECT seq FROM vectors ORDER BY seq").fetchnumpy()["seq"]
         return np.asarray(found, np.int64)
 
     def standing(self) -> dict[str, npt.NDArray[Any]]:
-        """Return, for all memories by ascending `seq`, what an access changes, and `pinned` and `current`."""
+        """Return columns of all memories, by ascending `seq`: those that an access changes, `pinned`, `current`."""
         return self._db.execute(
             "SELECT seq, importance, epoch_ms(last_accessed) AS last_accessed, access_count, pinned, "
             "summarized_by IS NULL AND superseded_by IS NULL AS current FROM memories ORDER BY seq"
         ).fetchnumpy()
 
     def behind(self, user_id: str, ids: Iterable[uuid.UUID]) -> list[Memory]:
-        """Return the user's memories that one of these summarizes or supersedes."""
+        """Return the user's memories that were summarized or superseded by one of these."""
         rows = self._over(
             pa.table({"id": uuids(ids)}),
             f"SELECT {COLUMNS} FROM memories WHERE user_id = ? AND (summarized_by IN (SELECT id FROM staging) "
@@ -133,7 +140,7 @@ class CatalogQueries:
         return [memory_of(row) for row in rows]
 
     def summed_up_in(self, user_id: str, ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
-        """Return the ids of all summaries ever made of these memories, whether either still exists or not."""
+        """Return the ids of all summaries that were ever made of these memories, even if they no longer exist."""
         rows = self._over(
             pa.table({"id": uuids(ids)}),
             "SELECT cast(details ->> 'by' AS UUID) FROM history "
@@ -143,7 +150,7 @@ class CatalogQueries:
         return {row[0] for row in rows}
 
     def merged(self, names: Iterable[Named]) -> dict[Named, uuid.UUID]:
-        """Return, for each of these that is a near-copy, the memory into which it was merged."""
+        """Return the near-copies among these names, each with the id of the memory into which it was merged."""
         asked = self.perhaps(names)
         if not asked:
             return {}
@@ -162,7 +169,7 @@ class CatalogQueries:
         return {row[0] for row in rows}
 
     def merged_after(self, user_id: str, moment: int) -> set[uuid.UUID]:
-        """Return the ids of the user's near-copies that were said after a moment (epoch ms)."""
+        """Return the ids of the user's near-copies that are dated after a time (epoch ms)."""
         rows = self._db.execute(
             "SELECT memory_id FROM merged WHERE user_id = ? AND epoch_ms(said_at) > ?",
             [user_id, moment],
@@ -170,7 +177,7 @@ class CatalogQueries:
         return {row[0] for row in rows}
 
     def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
-        """Return links from and to a memory, oldest first, without those whose other end is archived."""
+        """Return the links from and to a memory, oldest first, without links to archived or removed memories."""
         rows = self._db.execute(
             "SELECT user_id, source_id, target_id, kind, weight, epoch_ms(created_at) FROM links "
             "WHERE user_id = $user AND (source_id = $id OR target_id = $id) "
@@ -182,7 +189,7 @@ class CatalogQueries:
         return [NewLink(*row) for row in rows]
 
     def all_links_of(self, user_id: str) -> list[NewLink]:
-        """Links between a user's memories, oldest first, each once."""
+        """Return the links between a user's memories, oldest first, each once."""
         rows = self._db.execute(
             "SELECT user_id, source_id, target_id, kind, weight, epoch_ms(created_at) FROM links WHERE user_id = ? "
             "ORDER BY created_at, source_id, target_id, kind",
@@ -191,7 +198,10 @@ class CatalogQueries:
         return [NewLink(*row) for row in rows]
 
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """Return when each edited memory of the user was last edited, or reworded by a near-copy (epoch ms)."""
+        """Return the time (epoch ms) of the last edit of each edited memory of the user.
+
+        If a near-copy replaced a memory's text, this counts as an edit.
+        """
         rows = self._db.execute(
             "SELECT memory_id, epoch_ms(max(occurred_at)) FROM history WHERE user_id = ? "
             "AND event IN ('edited', 'merged') AND json_exists(details, '$.before') GROUP BY memory_id",
@@ -234,8 +244,8 @@ class CatalogQueries:
     def _over(self, staging: pa.Table, sql: str, *parameters: object) -> duckdb.DuckDBPyConnection:
         """Execute a statement that reads `staging`, which DuckDB finds by the name of the variable.
 
-        `register` would make a view first, which takes longer than the few rows of a small batch. Later calls would
-        then find the view instead of the variable.
+        `register` would first make a view, which takes longer than the statement itself if there are few rows. Later
+        calls would then find that view instead of the variable.
         """
         return self._db.execute(self._parsed[sql], parameters)
 
@@ -247,7 +257,7 @@ class CatalogQueries:
         return int(rows[0][0]) if rows else None
 
     def newest_users(self, most: int) -> list[UserCount]:
-        """Return the users whose memories were created or accessed last."""
+        """Return the `most` users whose memories were created or accessed last, newest first."""
         rows = self._db.execute(statement("newest_users"), {"most": most}).fetchall()
         return [UserCount(*row) for row in rows]
 
@@ -260,7 +270,7 @@ class CatalogQueries:
         return [ExpiredItem(*row) for row in rows]
 
     def newest_event(self) -> int:
-        """Epoch ms of the newest creation, access or change of state; 0 in an empty shard."""
+        """Return the time (epoch ms) of the newest creation, access or change of state; 0 in an empty shard."""
         return int(self._one(statement("newest_event")))
 
     def _one(self, sql: str) -> Any:

@@ -1,12 +1,12 @@
-"""Re-embedding: makes vectors of another model beside a shard's present ones, and then replaces those.
+"""Re-embedding: stores vectors of another model beside a shard's present vectors, and then replaces these.
 
     side.begin("embedder-2", 1536)
     seqs, texts = side.texts(side.missing()[:256])
     side.put(seqs, vectors)                         # float32[n, d] of the texts
     side.adopt(folder / "segments.json")            # when nothing is missing
 
-A number (`seq`) is never reused, and a changed text gets another one. So a vector in the side table stays valid,
-however long the work takes and however often it is interrupted.
+A number (`seq`) is never reused, and a changed text gets another number. So a vector in the side table stays valid
+even if the work takes long or is interrupted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tables.vectors.segmented import SegmentedIndex
 
 #: Keys of `shard_info` about the next model.
 _NEXT: Final = ("next_model", "next_dimension", "next_vectors_file")
-#: How many vectors are read at a time.
+#: The number of vectors that are read at a time.
 _AT_A_TIME: Final = 10_000
 #: Numbers of all rows with a vector: memories and archived memories.
 ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
@@ -60,29 +60,29 @@ class Reembedding:
     ) -> None:
         self._db, self._partition, self._info = db, partition, info
         self._current, self._archive = vectors, archive
-        #: The vectors that are made already.
+        #: The vectors of the next model that are stored already.
         self.vectors = StoredVectors(db, folder, partition, info, "vectors_next")
         noted = info.read()
         self._target = _vector_model(noted.next_model, noted.next_dimension)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db = db
         self.vectors.connect(db)
 
     @property
     def model(self) -> VectorModel | None:
-        """The model of the vectors that the shard uses; None if it has none yet."""
+        """The model of the vectors that the shard uses; None if the shard has no model yet."""
         info = self._info.read()
         return _vector_model(info.model, info.dimension)
 
     @property
     def target(self) -> VectorModel | None:
-        """The model whose vectors are being made; None if there is none."""
+        """The model to which the shard is being changed; None if no re-embedding has begun."""
         return self._target
 
     def begin(self, target: VectorModel) -> None:
-        """Create the side table, or continue with it. Raises `ShardError` if it belongs to another model."""
+        """Create the side table, or continue with the existing one. Raises `ShardError` if it is of another model."""
         self.refuse_other(target)
         if self._target is None:
             with transaction(self._db):
@@ -91,7 +91,10 @@ class Reembedding:
             self._target = target
 
     def refuse_other(self, target: VectorModel) -> None:
-        """Raises `ShardError` if another model's vectors are half done: they may have cost hours."""
+        """Raise `ShardError` if a re-embedding with another model is unfinished.
+
+        Its vectors are not dropped without a command, because they may have cost hours.
+        """
         if self._target not in (None, target):
             raise ShardError(
                 self._partition,
@@ -100,7 +103,7 @@ class Reembedding:
             )
 
     def abandon(self) -> bool:
-        """Drop half-done vectors. Return whether there were any."""
+        """Drop the vectors of an unfinished re-embedding. Return whether there was one."""
         if self._target is None:
             return False
         with transaction(self._db):
@@ -121,7 +124,7 @@ class Reembedding:
         return _without(self._seqs(ROWS), self._seqs("SELECT seq FROM vectors_next"))
 
     def texts(self, seqs: Seqs) -> tuple[Seqs, list[str]]:
-        """Return numbers and texts of those rows that still exist, ascending."""
+        """Return the numbers and texts of the rows that still exist, by ascending number."""
         self._db.register("wanted", pa.table({"seq": seqs}))
         found = self._db.execute(
             "SELECT seq, text FROM memories WHERE seq IN (SELECT seq FROM wanted) UNION ALL "
@@ -130,7 +133,10 @@ class Reembedding:
         return np.array([seq for seq, _ in found], np.int64), [text for _, text in found]
 
     def put(self, seqs: Seqs, vectors: Vectors) -> None:
-        """Store vectors, float32[n, d]. Numbers that are gone by now, or have a vector already, are skipped."""
+        """Store vectors of the next model, float32[n, d].
+
+        Numbers whose row no longer exists, or that have such a vector already, are skipped.
+        """
         self._db.register("staged", pa.table({"seq": seqs}))
         wanted = self._seqs(
             f"SELECT seq FROM staged WHERE seq IN ({ROWS}) AND seq NOT IN (SELECT seq FROM vectors_next)"
@@ -140,9 +146,10 @@ class Reembedding:
             self.vectors.add(seqs[rows], np.ascontiguousarray(vectors[rows], np.float32))
 
     def bring_nearer(self, index: SegmentedIndex, most: int) -> int:
-        """Bring an index nearer to the side table: remove other numbers, and add at most `most` missing vectors.
+        """Copy at most `most` vectors from the side table to an index that lacks them.
 
-        Return how many are still missing.
+        Numbers that are not in the side table are removed from the index. Return the number of vectors that are still
+        missing in the index.
         """
         rows = self._seqs("SELECT seq FROM vectors_next SEMI JOIN memories USING (seq)")
         held = index.seqs()
@@ -158,7 +165,7 @@ class Reembedding:
     def finish(self, wanted: VectorModel, manifest: Path) -> bool:
         """Adopt the side table if it is complete and of the model `wanted`. Return whether it was adopted.
 
-        A worker that ended while it changed one shard after the other continues here at its next start.
+        If a worker ended after it had changed only some of its shards, it changes the others here at its next start.
         """
         return self._target == wanted and self.adopt(manifest)
 
@@ -167,9 +174,9 @@ class Reembedding:
 
         If one is missing, return False and change nothing.
 
-        The segments' manifest is removed first, and durably: their numbers fit the new vectors too, so an opening
-        could not detect that they hold the old ones. A crash at any point leaves no manifest, or one that fits;
-        without one the segments are recreated at the next opening.
+        The manifest of the segments is deleted first, and the deletion is synced to the disk. Otherwise a crash could
+        leave the new vectors with the old segments. The next opening could not detect that, because both have the
+        same numbers. Without a manifest, the next opening recreates the segments.
         """
         target = self._target
         if target is None or len(self.missing()):
@@ -198,5 +205,5 @@ def _vector_model(name: str | None, dimension: int | None) -> VectorModel | None
 
 
 def _without(seqs: Seqs, others: Seqs) -> Seqs:
-    """Return those of `seqs` that are not in `others`. Without `assume_unique` it takes a second for 200,000."""
+    """Return those of `seqs` that are not in `others`. Without `assume_unique`, 200,000 numbers take a second."""
     return np.setdiff1d(seqs, others, assume_unique=True)

@@ -1,7 +1,7 @@
-"""Retention: drops old rows that no memory needs, such as its history, its transitions and models' ratings.
+"""Retention: deletes old rows of a shard's catalog that no memory needs: history, transitions and models' ratings.
 
-Statements over a shard's catalog. Rows that forgetting needs stay: the near-copies of a memory, the summaries that
-hold its words, and what was forgotten, each once.
+Rows that forgetting needs stay: the near-copies of a memory, the ids of the summaries that contain its words, and one
+tombstone for each forgotten memory or user.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tables.database.migrations import transaction
 from tables.database.shard_info import AgedTable, InfoTable, whole_from
 from tables.memories.catalog.watermarks import DAY_MS
 
-#: The summary of a memory stays known as long as that summary, or one that was made of it, exists.
+#: Deletes the entries of the history which say that a memory was summarized. An entry stays if that summary, or a
+#: summary of that summary, still exists.
 _SUMMARIZED: Final = """
     DELETE FROM history
     WHERE event = 'summarized' AND occurred_at < make_timestamp_ms($before)
@@ -27,7 +28,7 @@ _SUMMARIZED: Final = """
         SELECT memory_id FROM history WHERE event = 'summarized'
     )
 """
-#: By table. `$before` is epoch ms.
+#: The statements that delete old rows, by table. `$before` is epoch ms.
 _DROPS: Final[dict[AgedTable, tuple[str, ...]]] = {
     "transitions": ("DELETE FROM transitions WHERE published AND occurred_at < make_timestamp_ms($before)",),
     "history": (
@@ -36,7 +37,8 @@ _DROPS: Final[dict[AgedTable, tuple[str, ...]]] = {
     ),
     "ratings": ("DELETE FROM ratings WHERE rated_at < make_timestamp_ms($before)",),
 }
-#: Links are shown with both ends, and an end that is neither a memory nor archived is gone for good.
+#: Deletes links with an end that is neither a memory nor archived. Such an end never comes back, and a link is shown
+#: only with both ends.
 _LINKS: Final = """
     DELETE FROM links
     USING (
@@ -63,11 +65,11 @@ class Retention:
         self.connect(db)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db = db
 
     def newest(self) -> tuple[int, int]:
-        """Return when a memory was last accessed and when a model last rated one (epoch ms); 0 if none was."""
+        """Return the times (epoch ms) of the newest access to a memory and of a model's newest rating; 0 if none."""
         (row,) = self._db.execute(
             "SELECT coalesce((SELECT max(epoch_ms(last_accessed)) FROM memories), 0), "
             "coalesce((SELECT max(epoch_ms(rated_at)) FROM ratings), 0)"
@@ -75,9 +77,10 @@ class Retention:
         return int(row[0]), int(row[1])
 
     def drop(self, now: int, wall: int, settings: RetentionSettings) -> dict[str, int]:
-        """Drop rows that are too old as of `now` (epoch ms, lifecycle's clock) or `wall` (wall clock).
+        """Delete rows that are too old. Return the number of deleted rows by table.
 
-        Return the dropped rows by table. A table is a transaction: after a crash, the next call drops the rest.
+        The age of ratings is taken at `wall` (wall clock), that of other rows at `now` (lifecycle's clock), both in
+        epoch ms. Each table has its own transaction. After a crash, the next call deletes the rest.
         """
         dropped: dict[str, int] = {}
         kept: tuple[tuple[AgedTable, float | None, int], ...] = (
@@ -93,7 +96,7 @@ class Retention:
         return {table: rows for table, rows in dropped.items() if rows}
 
     def _dropped_before(self, table: AgedTable, before: int) -> int:
-        """Drop old rows, and record from when on the table is complete: comparisons of shards start there."""
+        """Delete rows older than `before` (epoch ms), and record this time, at which comparisons of shards begin."""
         with transaction(self._db):
             dropped = sum(self._dropped(sql, before=before) for sql in _DROPS[table])
             if dropped:

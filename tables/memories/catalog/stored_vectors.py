@@ -1,9 +1,9 @@
-"""Stored vectors: the file of a catalog's vectors, and a table with the slot of each.
+"""Stored vectors: the file of a catalog's vectors, and a table with each memory's slot in the file.
 
 Vectors are on the disk before the transaction that names their slots commits. So the file has every slot that the
-table names; slots behind them belong to a batch that was never committed, and are dropped at the next opening. A slot
-is used once: a vector that an older table names is overwritten only to forget it. `tidy` compacts the vectors into a
-file of the next number when a quarter of the slots is unused.
+table names. Slots after these belong to a batch that was never committed, and the next opening cuts them off. A slot
+is never used for a second vector, so it stays valid for an older copy of the table; it is overwritten only to forget
+its vector. When a quarter of the slots is unused, `tidy` copies the vectors into a new file with the next number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AT_A_TIME: Final = 10_000
 _WORTH_IT: Final = 1_024
 
 
-#: A function from places in a list of numbers, int64[n], to their vectors, float32[n, d].
+#: A function that takes places in a list of numbers, int64[n], and returns the vectors there, float32[n, d].
 ReadVectors = Callable[[npt.NDArray[np.int64]], Vectors]
 
 
@@ -47,9 +47,9 @@ class _Named(NamedTuple):
 
 
 class StoredVectors:
-    """The table `vectors` (seq, slot, digest) and its file; or `vectors_next`, for a model in the making.
+    """The table `vectors` (seq, slot, digest) and its file, or the table `vectors_next`, for a re-embedding.
 
-    Its changes belong to the catalog's transactions. Raises `ShardError` if the file is gone, and `DataDirError`.
+    Its changes belong to the catalog's transactions. Raises `ShardError` if the file is missing, and `DataDirError`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class StoredVectors:
             raise
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db, self._parsed = db, Parsed(db)
 
     def _open(self) -> None:
@@ -103,7 +103,7 @@ class StoredVectors:
         return VectorFile(self._folder, Head(identity, number, dimension))
 
     def begin(self, dimension: int) -> ShardInfo:
-        """Create the table and its file, for float32[dimension], within the caller's transaction.
+        """Create the table and its file, for vectors float32[dimension], within the caller's transaction.
 
         Return the `shard_info` to write.
         """
@@ -121,7 +121,7 @@ class StoredVectors:
         return max(info.vectors_file or 0, info.next_vectors_file or 0) + 1
 
     def _take_over(self) -> None:
-        """Move vectors that an older version kept in the catalog into the file, all or none."""
+        """Move vectors that an older version stored in the catalog into the file, in one transaction."""
         before = f"{self.table}_before"
         held = self._db.execute("SELECT table_name FROM duckdb_tables() WHERE table_name = ?", [before]).fetchall()
         if not held:
@@ -145,7 +145,7 @@ class StoredVectors:
             self._info.write(noted)
 
     def add(self, seqs: Seqs, vectors: Vectors) -> None:
-        """Store float32[n, d] under these numbers, within the caller's transaction."""
+        """Store vectors, float32[n, d], under these numbers, within the caller's transaction."""
         assert self._file is not None, "`begin` comes first"
         self._file.put(self._end, vectors)
         slots = np.arange(self._end, self._end + len(seqs))
@@ -155,7 +155,7 @@ class StoredVectors:
         self._db.execute(self._parsed[f"INSERT INTO {self.table} SELECT seq, slot, digest FROM staging"])
 
     def of(self, seqs: Seqs) -> Vectors:
-        """Return float32[n, d] for these numbers, in their order; zeros for a missing vector."""
+        """Return the vectors, float32[n, d], in the order of `seqs`. A missing vector is all zeros."""
         assert self._file is not None, "`begin` comes first"
         found = np.zeros((len(seqs), self._file.head.dimension), np.float32)
         named = self._named(seqs)
@@ -163,9 +163,9 @@ class StoredVectors:
         return found
 
     def reader(self, seqs: Seqs) -> ReadVectors:
-        """Return a function that gives what `of` gives, for some of these numbers at a time, without a query.
+        """Return a function that reads vectors like `of`, for some of these numbers at a time, without a query.
 
-        Valid until the next write to the table or the file. Raises KeyError if a vector is missing.
+        The function is valid until the next write to the table or the file. Raises KeyError if a vector is missing.
         """
         assert self._file is not None, "`begin` comes first"
         named, of_slots = self._named(seqs), self._file.reader()
@@ -182,7 +182,7 @@ class StoredVectors:
         return read
 
     def _whole(self, named: _Named, vectors: Vectors) -> Vectors:
-        """Zero the vectors whose digest differs: such a memory is found by its words only."""
+        """Set vectors to zero if their digest differs from the table's. Only words can then find their memories."""
         assert self._file is not None
         lost = digests(vectors) != named.digests
         if lost.any():
@@ -208,7 +208,7 @@ class StoredVectors:
         )
 
     def slots_of(self, seqs: Sequence[int]) -> Slots:
-        """Return the slots of these numbers, in no order; numbers without a vector are left out."""
+        """Return the slots of these numbers, in any order. Numbers without a vector are left out."""
         if self._file is None or not seqs:
             return np.empty(0, np.int64)
         return self._named(np.array(seqs, np.int64)).slots
@@ -216,7 +216,7 @@ class StoredVectors:
     def wipe(self, slots: Slots) -> None:
         """Overwrite these slots with zeros. Call it after the commit that deletes their rows.
 
-        If the disk fails, `tidy` does it later. During a hold it waits until the hold ends.
+        During a hold, this is postponed until the hold ends. If the disk fails, `tidy` does it later.
         """
         if self._file is None or not len(slots):
             return
@@ -228,7 +228,7 @@ class StoredVectors:
             log.warning("shard %d: forgotten vectors stay in their file for now: %s", self._partition, exc)
 
     def tidy(self) -> None:
-        """Erase all vectors that no row names. Raises `DataDirError`; the present file then stays in use."""
+        """Erase all vectors that no row names. If it raises `DataDirError`, the present file stays in use."""
         if self._file is None:
             return
         self._file.keep(self._end)
@@ -293,14 +293,14 @@ class StoredVectors:
 
     @property
     def held(self) -> tuple[Path, int] | None:
-        """The file, and its length up to the last slot that the table names or named; None if there is none."""
+        """The file, and its length in bytes up to the end of the last slot ever used; None if there is no file."""
         if self._file is None:
             return None
         return self._file.path, HEAD_BYTES + 4 * self._end * self._file.head.dimension
 
     @property
     def file_number(self) -> int | None:
-        """The number of the table's file; None if there is none."""
+        """The number in the name of the file; None if there is no file."""
         return None if self._file is None else self._file.head.number
 
     def close(self) -> None:
@@ -317,7 +317,7 @@ def _places(seqs: Seqs, among: Seqs) -> npt.NDArray[np.int64]:
 
 
 def drop_other_files(folder: Path, numbers: Sequence[int | None]) -> None:
-    """Remove vector files that belong to no table: a crash left them."""
+    """Remove vector files that belong to no table, which a crash has left."""
     kept = {path_of(folder, number) for number in numbers if number is not None}
     for path in folder.glob("vectors-*.f32"):
         if path not in kept:

@@ -1,10 +1,10 @@
 """Watermarks: offsets of the log below which all events are applied, so that their ids need not be kept.
 
-An event is applied once because its id is in `applied`. So that these rows do not grow with the log, a watermark is
-stored from time to time: an offset below which all events are applied, with the digest of the record before it. The
-newest one that is old enough is the low watermark: rows of `applied` below it are dropped, and records below it that
-are read again are skipped by their offset. The digest shows that it is the same log: a new one behind an old data
-directory begins at 0, too, and has other events.
+An event is applied only once, because its id is then in the table `applied`. So that this table does not grow with
+the log, a watermark is stored from time to time: an offset below which all events are applied, with the digest of the
+record before it. The newest watermark that is old enough is the low watermark. Rows of `applied` below it are
+dropped, and records below it that are read again are skipped by their offset. The digest shows whether the log is the
+same. If an old data directory is used with a new log, that log begins at offset 0 again, but with other events.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Watermark(NamedTuple):
 
 
 class Watermarks:
-    """The table `watermarks` of a catalog, and its effect on `applied`. Moments are epoch ms, wall clock."""
+    """The table `watermarks` of a catalog, and its effect on `applied`. Times are epoch ms by the wall clock."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
         self.connect(db)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Work on this connection to the same catalog from now on."""
+        """Use this connection to the same catalog from now on."""
         self._db = db
 
     def low(self) -> Watermark | None:
@@ -50,10 +50,12 @@ class Watermarks:
         return not young
 
     def add(self, mark: Watermark, now: int, keep_days: float) -> int:
-        """Store a watermark of the same log, and drop the rows below the newest one that is old enough.
+        """Store a watermark of the same log. Then delete the rows of `applied` below the low watermark.
 
-        Return how many rows of `applied` were dropped. If the offset has not moved, the oldest watermark of that
-        offset stays, for its age, beside the new one.
+        That is the newest one that is at least `keep_days` old. Return the number of deleted rows.
+
+        If the offset is the same as before, the oldest watermark of that offset stays beside the new one, because its
+        age decides when rows are deleted.
         """
         with transaction(self._db):
             self._db.execute(
@@ -76,7 +78,7 @@ class Watermarks:
         return int(dropped)
 
     def start_over(self) -> None:
-        """Start over with another log: the earlier log's event ids are kept as long as the new log's first ones."""
+        """Start over with another log. The former log's event ids are kept as long as the new log's first ids."""
         with transaction(self._db):
             self._db.execute("DELETE FROM watermarks")
             self._db.execute("UPDATE applied SET log_end = 0 WHERE log_end > 0")

@@ -182,7 +182,7 @@ async def test_texts_that_kill_the_process_fail_their_caller_alone(lanes: Lanes,
     await model.answer_all()
     good, bad, other = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(bad, SiltstoneError)
-    assert f"ended {MOST_DEATHS} times in a row" in str(bad)
+    assert f"died {MOST_DEATHS} times in a row" in str(bad)
     assert isinstance(good, np.ndarray)
     assert isinstance(other, np.ndarray)
     assert (numbers(good), numbers(other)) == ([100], [300])
