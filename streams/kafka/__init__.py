@@ -1,1 +1,1 @@
-"""Everything that knows Kafka: reading, producing and committing records, and keeping changelogs."""
+"""All code that talks to Kafka: it reads, produces and commits records, and writes changelogs."""

@@ -1,6 +1,6 @@
-"""A worker's link to its broker: found at the start, and watched from then on.
+"""A worker's link to its broker: it finds the broker at the start, and watches it while the worker runs.
 
-The clients retry forever and report nothing, so missing and recreated topics, refusals and stalls are detected here.
+The clients retry forever and report nothing. So missing or recreated topics, refusals and stalls are detected here.
 """
 
 from __future__ import annotations
@@ -35,22 +35,24 @@ from tables.partition_record import record_partitions, require_partitions
 
 log = logging.getLogger(__name__)
 
-#: Between two attempts to reach the broker at the start.
+#: The pauses between attempts to reach the broker at the start.
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
-#: Before a request that the broker did not answer is repeated.
+#: Seconds before a request that the broker did not answer is repeated.
 RETRY_SECONDS: Final = 1.0
-#: Interval of the checks for refusals and stalls.
+#: Seconds between two checks for refusals and stalls.
 TICK_SECONDS: Final = 1.0
-#: Interval of the requests to each broker.
+#: Seconds between two requests to each broker of the cluster.
 BROKER_SECONDS: Final = 3.0
-#: Interval of the checks for missing topics; they are made only if a commit has waited as long for the broker.
+#: Seconds between two checks for missing topics. A check is made only if the outbox has waited for the broker for at
+#: least this time.
 LOOK_SECONDS: Final = 10.0
 
 
 class BrokerLink:
-    """`recovered` returns whether the worker has recovered its tables since partitions were assigned.
+    """Finds the broker of a worker, and runs all checks on it.
 
-    `log_ms` is how far back `long-term` must reach if checkpoints have older events.
+    `recovered` returns True if the worker has recovered its tables since the last assignment of partitions. `log_ms`
+    is the time in milliseconds that `long-term` must reach back if checkpoints have the older events.
     """
 
     def __init__(
@@ -77,11 +79,11 @@ class BrokerLink:
 
     @property
     def refusal(self) -> str:
-        """Why the broker refuses us now; empty if it lets us in, or does not answer."""
+        """The reason why the broker refuses us at present; empty if it lets us in, or does not answer."""
         return self._refused.reason
 
     def amiss(self) -> list[str]:
-        """Return what keeps the worker from its broker, or from committing; empty if nothing does."""
+        """Return the reasons why the worker cannot use its broker, or cannot commit; empty if there are none."""
         reasons = []
         if self._missing:
             reasons.append(self._missing)
@@ -92,11 +94,11 @@ class BrokerLink:
         return reasons
 
     async def find(self, *, patient: bool) -> None:
-        """Return when the broker has the topics, and we have the rights.
+        """Wait until the broker answers, has all topics, and grants us all rights. Create missing topics if we may.
 
-        If `patient`, wait for a broker that does not answer, and for the right to read as a group; `amiss` reports it
-        meanwhile. Raises `BrokerUnavailable`, `NotAllowed`, or the errors of `worker_topics`; before all of these,
-        `SettingsError` if the data directory has another number of partitions.
+        If `patient`, wait for a broker that does not answer, and for the right to read as our group. Meanwhile,
+        `amiss` reports the reason. Raises `SettingsError` at once if the data directory has another number of
+        partitions; later `BrokerUnavailable`, `NotAllowed`, and the errors of `worker_topics`.
         """
         await asyncio.to_thread(require_partitions, self._data_dir, self._kafka.partitions)
         for attempt in itertools.count(1):
@@ -125,29 +127,33 @@ class BrokerLink:
         await self._topics.close()
 
     async def lacking(self, exc: KafkaError) -> SiltstoneError:
-        """Find out which right the broker has refused while we were running."""
+        """Return the error for a right that the broker has refused while the worker was running.
+
+        It names the missing rights. If no right is missing any more, it asks for a restart of the worker.
+        """
         tried = await try_rights(self._kafka, frozenset(self._hot.changelogs), tokens=self._tokens)
         if tried.missing:
             return not_allowed(self._kafka, tried.missing)
         return SiltstoneError(f"Kafka refused a right, and grants it now ({type(exc).__name__}): restart the worker")
 
     def topic_id(self, topic: str) -> str:
-        """Return the id of the topic with this name; empty if the broker gives none."""
+        """Return the id of the topic with this name; empty if the broker has no ids."""
         return self._topics.id_of(topic)
 
     async def look_for_topics(self) -> None:
-        """Raise `BrokerEmptied` if topics are gone: a producer would wait for a deleted topic for twenty minutes.
+        """Raise `BrokerEmptied` if topics are missing. A producer would wait for a deleted topic for twenty minutes.
 
-        The worker restarts, and creates the topic or reports what must be created.
+        After this error the worker restarts. It creates the missing topics, or reports the topics that the operator
+        must create.
         """
         if self._hot.outbox.waits() < LOOK_SECONDS:
             return
-        with contextlib.suppress(BrokerUnavailable):  # its health reports the wait already
+        with contextlib.suppress(BrokerUnavailable):  # health already reports that no broker answers
             if lost := await missing_topics(self._kafka, also=self._hot.changelogs):
                 raise BrokerEmptied(lost)
 
     async def _prepare_topics(self) -> None:
-        """Check the rights, create the topics that may be created, and compare all topics with what they must be."""
+        """Check the rights, create missing topics if we may, and compare all topics with their specifications."""
         changelogs = frozenset(self._hot.changelogs)
         tried = await require_rights(self._kafka, changelogs, tokens=self._tokens)
         await worker_topics(self._kafka, self._data_dir, self._log_ms)
@@ -168,7 +174,7 @@ class BrokerLink:
                 await self._topics.note()
                 self._hot.started_over = frozenset()
         except BrokerUnavailable as exc:
-            log.debug("the topics are not checked: %s", exc)  # health and the consumer report it
+            log.debug("the topics are not checked: %s", exc)  # health and the consumer's log report this
         except SiltstoneError as exc:
             self._hot.halt(exc, "topics")
 

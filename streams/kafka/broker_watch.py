@@ -1,6 +1,6 @@
-"""Watches the cluster's brokers: asks each one, over a connection of its own, whether it answers.
+"""Watches the cluster's brokers: sends requests to each of them, over a separate connection for each.
 
-The clients go on with the remaining brokers, and do not report one that is away.
+If a broker does not answer, the clients use the other brokers and do not report it. So it is reported here.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
-#: A broker that is silent for this long does not answer.
+#: A request counts as unanswered if the answer takes longer than this time in seconds.
 ANSWER_SECONDS = 5.0
-#: A broker is away after this many unanswered requests in a row: a single one may be our own delay.
+#: A broker counts as away after this number of unanswered requests in a row. A single one may be caused by a delay of
+#: this process.
 AWAY_AFTER = 2
-#: A broker that is away, and not listed by the others, for this long was removed from the cluster.
+#: A broker that is away for this time in seconds, and that the others do not list, was removed from the cluster.
 GONE_SECONDS = 3600.0
 
 Address = tuple[str, int]
@@ -44,7 +45,10 @@ class Brokers(Protocol):
 
 
 class BrokerWatch:
-    """Logs when a broker goes away (WARNING, its address and since when), once a minute, and when it is back."""
+    """Logs that a broker is away: when this begins, once a minute while it lasts, and when the broker answers again.
+
+    The warnings have the broker's address and the time of its last answer.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class BrokerWatch:
         self._watched = {address: self._broker() for address in self._configured}
 
     async def look(self) -> None:
-        """Ask all brokers, and log what has changed."""
+        """Ask all brokers, and log those that are away and those that answer again."""
         watched = dict(self._watched)
         answers = await asyncio.gather(*(self._ask(address) for address in watched))
         if listed := {address for answer in answers if isinstance(answer, list) for address in answer}:
@@ -80,7 +84,7 @@ class BrokerWatch:
         return _Broker(Outage(self._monotonic), self._now())
 
     async def _ask(self, address: Address) -> list[Address] | str:
-        """Return the brokers that this one lists, or why it does not answer."""
+        """Return the addresses that this broker lists. If it does not answer, return the reason as a text."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._brokers.listed_by(address)
@@ -104,7 +108,7 @@ class BrokerWatch:
                 log.info("Kafka broker %s answers again, after %.0f s", name, (broker.heard - heard) / 1000)
 
     def _needless(self, address: Address, broker: _Broker) -> bool:
-        """Whether this is another address of a listed broker, or a broker that was removed from the cluster."""
+        """True if this is a second address of a listed broker, or if the broker was removed from the cluster."""
         if address in self._listed:
             return False
         if not broker.silent:
@@ -116,7 +120,10 @@ class BrokerWatch:
 
 
 class _Broker:
-    """When a broker last answered (epoch ms), and how many requests it has not answered since."""
+    """The time of a broker's last answer (`heard`, epoch ms), and the number of unanswered requests since (`silent`).
+
+    Before the first answer, `heard` is the time at which the watch began.
+    """
 
     __slots__ = ("heard", "outage", "silent")
 

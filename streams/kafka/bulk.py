@@ -1,4 +1,4 @@
-"""Produce many records: all of them are acknowledged at the end of a block."""
+"""Produces many records. At the end of an `async with` block, all of them are acknowledged."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ from streams.kafka.clients.producing import started_producer
 
 
 async def writable(kafka: KafkaSettings, topic: str) -> None:
-    """Raises `NotAllowed` if we may not write to the topic. A missing topic is created, if that is allowed."""
+    """Check that we may write to the topic. If it is missing, create it if `kafka.create_topics` is true.
+
+    Raises `NotAllowed` if we may not write; `SettingsError` if topics are missing and cannot be created;
+    `BrokerUnavailable`.
+    """
     if not await require_write(kafka, topic):
         await ensure_topics(kafka, check=False)
-        if not kafka.create_topics:  # else a producer would create them, on a cluster that allows it
+        if not kafka.create_topics:  # otherwise the producer would wait for the missing topic, and then fail
             await require_topics(kafka)
 
 
-class producing:  # noqa: N801  (reads as what happens in the block)
-    """A producer of `conversations` records, or of another `topic`; all are acknowledged at the end of the block.
+class producing:  # noqa: N801  (used like a function: `async with producing(kafka)`)
+    """A producer for one topic (by default `conversations`). At the end of the block, all records are acknowledged.
 
-    Then `ends` has the offset after the newest record of each partition.
+    After the block, `ends` has the offset after the newest sent record of each partition.
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
@@ -43,7 +47,10 @@ class producing:  # noqa: N801  (reads as what happens in the block)
         return self
 
     async def send(self, key: bytes | None, value: bytes | None) -> None:
-        """Send one record; waits if the producer's buffer is full, and every 10,000 records."""
+        """Send one record. Wait if the producer's buffer is full.
+
+        After every 10,000 records, wait until they are acknowledged.
+        """
         try:
             self._sent.append(await self._producer.send(self._topic, value, key=key))
         except NOT_ALLOWED as exc:
@@ -72,9 +79,10 @@ class producing:  # noqa: N801  (reads as what happens in the block)
 
 
 class ByTopic:
-    """A producer for each requested topic; all records are acknowledged at the end of the block.
+    """One producer for each requested topic. At the end of the block, all records are acknowledged.
 
-    Before the topic changes, all earlier records are acknowledged: so workers get memories before their messages.
+    Each call of `of` waits until all earlier records are acknowledged. So memories are in their topic before the
+    messages that were sent after them.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -88,13 +96,13 @@ class ByTopic:
         for producer in self._producers.values():
             await producer.settle()
         if topic not in self._producers:
-            if self._producers:  # the first topic was checked before anything was shown
+            if self._producers:  # the caller has checked the first topic
                 await writable(self._kafka, topic)
             self._producers[topic] = await self._stack.enter_async_context(producing(self._kafka, topic))
         return self._producers[topic]
 
     def last(self) -> list[Place]:
-        """The last record of each topic and partition; known after the block."""
+        """Return the place of the last sent record in each topic and partition. Call this after the block."""
         return [
             Place(topic, partition, end - 1)
             for topic, producer in self._producers.items()

@@ -1,4 +1,4 @@
-"""Sends bad records to the dead-letters topic with their coordinates; the stream goes on."""
+"""Sends bad records, with their coordinates, to the dead-letters topic, so that they do not stop the processing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from streams.telemetry.metrics import Metrics
 log = logging.getLogger(__name__)
 
 MAX_KEY_BYTES = 64 * 1024
-#: A refused value is cut to this length, for topics that accept less than we ask for: the lowest limit in use.
+#: If the broker refuses a dead letter, its value is cut to this number of bytes: the topic may accept less than
+#: `MAX_VALUE_BYTES`. The limits in practice are not lower than this.
 LEAST_VALUE_BYTES = 512 * 1024
-#: Partition and offset of a record that never got into a topic.
+#: The partition and the offset in the dead letter of a refused record, which is in no topic.
 NOWHERE = -1
 
 
@@ -30,9 +31,10 @@ class DeadLetters:
         self._outbox, self._topic, self._metrics = outbox, topic, metrics
 
     def send(self, record: Any, error: BadRecord) -> None:
-        """Keep the record's original bytes, with its coordinates and the error.
+        """Post a dead letter with the record's original bytes, its coordinates and the error.
 
-        The bytes are cut to what a broker accepts: a compressed record can be of any size.
+        Key and value are cut to a size that a broker accepts, because the content of a compressed record can have any
+        size.
         """
         where = f"{record.topic}[{record.partition}]@{record.offset}"
         log.warning("%s is a dead letter: %s", where, error.kind)
@@ -47,7 +49,7 @@ class DeadLetters:
         key = None if record.key is None else record.key[:MAX_KEY_BYTES]
         value = None if record.value is None else record.value[:MAX_VALUE_BYTES]
         if key is value is None:
-            key = b""  # aiokafka sends no record without key and value
+            key = b""  # aiokafka does not send a record that has neither key nor value
         self._outbox.post(self._topic, value, key=key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()
 
@@ -56,9 +58,10 @@ class DeadLetters:
         self._metrics.wordless.inc()
 
     def keep_refused(self, refused: RefusedRecord) -> None:
-        """Keep a record that a broker refused for good, with its destination topic and no offset.
+        """Post a dead letter for a record that the broker refused for good, with its topic but without an offset.
 
-        A dead letter that is refused itself is cut once more; if that is refused, only its coordinates are logged.
+        If the broker refuses a dead letter, it is cut to `LEAST_VALUE_BYTES` and posted again. If it is already that
+        short, only its coordinates are logged.
         """
         topic, key, value, _, error = refused
         why = type(error).__name__

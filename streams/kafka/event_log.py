@@ -13,16 +13,17 @@ from streams.telemetry.spans import NoSpans, Spans
 
 
 class EventLog:
-    """Appends through the outbox, so no offset is committed before the events that its record caused are in the log.
+    """Appends events through the outbox.
 
-    Requests for summaries, and what is produced for a caller, carry the trace context of the current span, if any.
+    So a record's offset is committed only when all events that the record caused are in the log. Requests for
+    summaries, and the records of `produce`, carry the trace context of the current span, if there is one.
     """
 
-    def __init__(self, outbox: Outbox, topics: Topics, spans: Spans = NoSpans()) -> None:  # noqa: B008 - it is a value
+    def __init__(self, outbox: Outbox, topics: Topics, spans: Spans = NoSpans()) -> None:  # noqa: B008 - has no state
         self._outbox, self._topics, self._spans = outbox, topics, spans
 
     def append(self, event: LongTermEvent, headers: Headers = ()) -> None:
-        """Queue an event, to be sent before any change that tables hold now is written: see `Outbox.post`."""
+        """Queue an event. It is sent before the present changes of the tables are written (see `Outbox.post`)."""
         value = event.model_dump_json().encode()
         self._outbox.post(self._topics.long_term, value, key=key_of(event.user_id), headers=headers)
 
@@ -31,7 +32,7 @@ class EventLog:
         self._outbox.post(self._topics.conversations, value, key=key_of(silence.user_id))
 
     def append_request(self, user_id: str, request: bytes) -> None:
-        """Queue an encoded `SummaryRequest`; the caller has bounded its size."""
+        """Queue an encoded `SummaryRequest`. The caller must limit its size."""
         headers = self._spans.outgoing() if self._spans.on else ()
         self._outbox.post(self._topics.summary_requests, request, key=key_of(user_id), headers=headers)
 
@@ -41,14 +42,17 @@ class EventLog:
 
     @property
     def connected(self) -> bool:
-        """Whether a broker was found."""
+        """True if there is a producer, so that events can be sent."""
         return self._outbox.connected
 
     async def produce(self, topic: str, user_id: str, value: bytes) -> asyncio.Future[Any]:
-        """Send for a caller that awaits the acknowledgement and handles a refusal: no commit waits for it."""
+        """Send a record, and return the future of its acknowledgement.
+
+        The caller must await it and handle a refusal. No commit waits for it.
+        """
         headers = self._spans.outgoing() if self._spans.on else ()
         return await self._outbox.produce(topic, value, key=key_of(user_id), headers=headers)
 
     async def send(self, event: LongTermEvent) -> None:
-        """Send now; the offset of the record that caused the event is not committed before the acknowledgement."""
+        """Send the event now. No offset is committed before the broker has acknowledged the event."""
         await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(event.user_id))

@@ -52,13 +52,13 @@ class Inbox(Generic[U]):
             except BadRecord as error:
                 self._dead_letters.send(record, error)
                 continue
-            # Nearly every record is in its place: for those, `reroute` is not called.
+            # Nearly all records have the right key and partition. To save time, `reroute` is not called for them.
             in_place = (record.key, record.partition) == route_of(said.user_id, partitions)
             if in_place or not rerouting.reroute(record, said.user_id):
                 yield record, said
 
     def read_again(self, records: Iterable[Any]) -> Iterator[tuple[Any, U]]:
-        """As `read`, for records that are also read in their turn, before or after: nothing is posted."""
+        """As `read`, but post nothing, because `read` gets the same records, before or after this call."""
         for record, said in readable(self._decode, records):
             if not self._rerouting.is_misrouted(record, said.user_id):
                 yield record, said
@@ -69,6 +69,6 @@ def readable(decode: Callable[[Any], T], records: Iterable[Any]) -> Iterator[tup
     for record in records:
         try:
             said = decode(record)
-        except BadRecord:  # a dead letter when it is read in its turn
+        except BadRecord:  # `Inbox.read` posts its dead letter
             continue
         yield record, said

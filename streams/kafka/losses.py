@@ -1,4 +1,4 @@
-"""Logs (WARNING) and counts what was lost in Kafka before it was read."""
+"""Logs (WARNING) and counts records that were lost in Kafka before they were read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from streams.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-#: The Kafka timestamp (epoch ms) of the first record of a topic's partition between two offsets; None without one.
+#: Called with a topic, a partition and two offsets. Returns the Kafka timestamp (epoch ms) of the first record
+#: between the offsets; None if there is no record.
 TimeOf = Callable[[str, int, int, int], Awaitable[int | None]]
 
 
@@ -37,10 +38,12 @@ class Losses:
         )
 
     def restored(self, tables: Sequence[Restored], needed: str, topic: str, committed: Mapping[int, int]) -> None:
-        """Report losses in the changelogs of restored tables; `committed` are the offsets of `topic` at that time.
+        """Report records that the changelogs of restored tables have lost.
 
-        Compaction keeps a changelog's first offset and its newest row. So a changelog that begins later has lost
-        records, and if the table `needed` has no rows, its changelog was emptied or recreated.
+        Compaction does not change the first offset of a changelog, which is 0, and it keeps the newest row. So a
+        changelog that begins at a later offset has lost records. `committed` has, by partition, the group's offset of
+        `topic` at the time of the restore. If there is such an offset, the table `needed` must have rows. If it has
+        none, its changelog was emptied or recreated.
         """
         for table in tables:
             offset = committed.get(table.partition, 0)
@@ -69,9 +72,12 @@ class Losses:
                 )
 
     async def moved(self, topic: str, partition: int, newest: int | None, committed: int) -> None:
-        """Report that another tool has set the group's offset; `newest` is the last offset read, if known."""
+        """Report records that are skipped because another tool has raised the group's offset to `committed`.
+
+        `newest` is the last offset that was read before; None if it is unknown.
+        """
         if (newest is not None and newest + 1 >= committed) or not self._is_news(topic, partition, committed):
-            return  # records before a lowered offset are in: reading them again changes nothing
+            return  # no record is skipped; records that are read a second time change nothing
         if newest is None:
             log.warning(
                 "%s[%d]: the group's offset was set to %d by another tool; it is unknown which offsets were skipped",

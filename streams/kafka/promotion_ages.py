@@ -1,4 +1,7 @@
-"""Ages of promotions when they are committed: seconds since the record that decided on them was produced."""
+"""Measures the age of each promotion when it is committed.
+
+The age is the time in seconds since the production of the record that led to the promotion's decision.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from schemas.topics import CLOSED_AT_HEADER, Headers
 
 
 class PromotionAges:
-    """Promotions on their way into a shard, and when each was decided on.
+    """The promotions that were read but not committed to a shard yet, each with the time of its decision.
 
-    `now` (epoch ms) should be the clock that stamps Kafka's records. With two clocks an age is wrong by their
-    difference, but never below 0.
+    `now` returns epoch ms. It should be the clock that stamps Kafka's records. With another clock, ages are wrong by
+    the difference of the clocks, but never below 0.
     """
 
     def __init__(self, seconds: Histogram, now: Callable[[], int] = now_ms) -> None:
@@ -29,7 +32,7 @@ class PromotionAges:
             self._closed_at[event.event_id] = moment
 
     def committed(self, events: Iterable[LongTermEvent], fresh: Sequence[LongTermEvent]) -> None:
-        """Observe the ages of committed events; only the `fresh` ones were not in the shard before."""
+        """Record the ages of committed promotions. Only `fresh` ones count: the others were in the shard before."""
         if not self._closed_at:
             return
         now, new = self._now(), {event.event_id for event in fresh}
@@ -39,12 +42,12 @@ class PromotionAges:
                 self._seconds.observe(max(0, now - moment) / 1000)
 
     def clear(self) -> None:
-        """Forget all events: those that were read and not committed are read again."""
+        """Forget all events. Those that were read but not committed will be read again."""
         self._closed_at.clear()
 
 
 def closed_at(headers: Headers) -> int | None:
-    """When the promotion with these headers was decided on (epoch ms); None if the header is missing or invalid."""
+    """Return the time of the promotion's decision (epoch ms); None if its header is missing or invalid."""
     for name, value in headers:
         if name == CLOSED_AT_HEADER:
             try:

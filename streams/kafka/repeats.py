@@ -11,18 +11,19 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-#: How long repeats of a line are counted.
+#: Seconds for which the repeats of a line are counted. After them, their number is logged.
 COUNTED_SECONDS = 60.0
-#: Different lines that are counted at a time; any further lines are all logged.
+#: Maximum number of different lines that are counted at the same time. All further lines are logged.
 MOST_LINES = 1000
 #: Lines that differ only in numbers (ids of nodes, offsets, ports) count as equal.
 NUMBER: Final = re.compile(r"\d+")
 
 
 class Repeats(logging.Filter):
-    """A handler's filter: the first of equal lines of some loggers passes, and repeats are reported once a minute.
+    """A filter of a log handler. Of equal lines of `loggers`, it passes the first one, and drops and counts the rest.
 
-    This module's logger reports them with the first log line after the minute. All threads call the filter.
+    Once a minute, the number of dropped lines is logged by this module's logger, together with the first log line
+    after the minute. All threads call the filter.
     """
 
     def __init__(self, loggers: Sequence[str], monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +55,10 @@ class Repeats(logging.Filter):
         return True
 
     def _take_over(self, now: float) -> list[_Line]:
-        """Return the repeated lines whose minute is over, and count them on; forget those without repeats."""
+        """Return the lines that were repeated in a minute that is now over, and start a new minute for them.
+
+        Forget the lines that were not repeated.
+        """
         ended = [(key, line) for key, line in self._counted.items() if line.until <= now]
         repeated = []
         for key, line in ended:
@@ -66,7 +70,7 @@ class Repeats(logging.Filter):
 
 
 class _Line:
-    """A line that was logged, and how often it was repeated."""
+    """A line that was logged, and the number of its repeats. They are counted until the monotonic time `until`."""
 
     __slots__ = ("level", "logger", "repeats", "text", "until")
 

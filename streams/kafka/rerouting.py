@@ -1,4 +1,4 @@
-"""Produces misrouted records, those with a wrong key or partition, again, once, with the right key."""
+"""Produces misrouted records once more, with the right key. A misrouted record has a wrong key or partition."""
 
 from __future__ import annotations
 
@@ -8,27 +8,32 @@ from schemas.topics import REROUTED_HEADER, route_of
 from streams.kafka.commit.outbox import Outbox
 from streams.telemetry.metrics import Metrics
 
-#: Larger headers are dropped: with a large value, the record might exceed what a broker accepts.
+#: Maximum bytes of a record's headers. Larger headers are dropped: otherwise the record could be larger than a broker
+#: accepts.
 MAX_HEADERS_BYTES = 64 * 1024
 
 
 class Rerouting:
-    """Produces misrouted records again, with their headers and their time. Correctly keyed records cost nothing.
+    """Produces misrouted records again, with their headers and their timestamp.
 
-    The time matters: a message without a time of its own has that of its record, and its id follows from it.
+    The timestamp must stay the same: a message without a time of its own takes the time of its record, and the
+    message's id is computed from this time.
     """
 
     def __init__(self, outbox: Outbox, metrics: Metrics, partitions: int) -> None:
         self._outbox, self._metrics, self.partitions = outbox, metrics, partitions
 
     def is_misrouted(self, record: Any, user_id: str) -> bool:
-        """Whether the record has not the user's key and partition, and was not rerouted already."""
+        """True if the record does not have the user's key and partition, and was not rerouted before."""
         if (record.key, record.partition) == route_of(user_id, self.partitions):
-            return False  # before a generator is created: this runs for every record
+            return False  # checked first, because this runs for every record and the generator below costs more
         return not any(name == REROUTED_HEADER for name, _ in record.headers)
 
     def reroute(self, record: Any, user_id: str) -> bool:
-        """Produce a misrouted record again with the right key. True if it was misrouted: do not use it here."""
+        """If the record is misrouted, produce it again with the right key, and return True.
+
+        In this case, the caller must not use the record.
+        """
         if not self.is_misrouted(record, user_id):
             return False
         key, partition = route_of(user_id, self.partitions)

@@ -21,14 +21,17 @@ class Stalls:
 
     @property
     def reason(self) -> str:
-        """How long commits have failed, and why; empty if they succeed, or have failed only for a moment."""
+        """A text with the time for which commits have failed, and the cause.
+
+        Empty if commits succeed, or have failed for at most `seconds`.
+        """
         failing = self._failing()
         if failing is None or failing.seconds <= self._seconds:
             return ""
         return f"nothing could be committed for {failing.seconds:.0f} s: {failing.reason}"
 
     async def tick(self) -> None:
-        """Measure the stall, and log it when it begins, once a minute, and when it is over."""
+        """Measure the stall, and log it when it begins, once a minute while it lasts, and when it is over."""
         failing = self._failing()
         self._metrics.uncommitted_seconds.set(0.0 if failing is None else failing.seconds)
         reason = self.reason

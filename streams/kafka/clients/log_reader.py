@@ -17,12 +17,14 @@ from streams.kafka.clients.broker import consumer_options, translated
 
 log = logging.getLogger(__name__)
 
-#: A broker that does not report a partition's end within this time does not work.
+#: Maximum seconds for a broker to report a partition's end. After them, a `TimeoutError` is raised.
 PROBE_SECONDS = 30.0
 
-#: After this long without progress (or the session time-out, if longer) the broker is asked for a partition's end.
+#: If reading makes no progress for this time in seconds, or for the session time-out if that is longer, the broker is
+#: asked for the partition's end.
 SILENT_SECONDS = 10.0
-#: Interval of checks whether a marker at the end was passed: a fetch that brings no record does not return.
+#: Maximum milliseconds of a fetch, after which the position is checked. Without this limit, a fetch that passes only
+#: a transaction's marker at the end would never return, because it brings no record.
 LOOK_MS = 100
 FETCH_BYTES = 4 * 1024 * 1024
 
@@ -32,9 +34,10 @@ async def records_between(
 ) -> AsyncGenerator[Sequence[Any], None]:
     """Yield batches of the records with offsets from `start` up to, not including, `end`, in order.
 
-    Ends when the position has passed the end, by a record or by an offset without one (the marker at the end of a
-    transaction). Warns of records that are no longer in the log. Raises `BrokerUnavailable`, also if existing records
-    do not arrive. A caller that may leave early closes it (`aclosing`).
+    Stops when the consumer's position has reached `end`. The last offsets may have no record, such as the marker at
+    the end of a transaction. Logs a warning if records are no longer in the log. Raises `BrokerUnavailable`, also if
+    the log has further records but they do not arrive. A caller that may stop early must close the generator
+    (`aclosing`).
     """
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(
@@ -79,9 +82,10 @@ async def records_between(
 async def records_before(
     consumer: aiokafka.AIOKafkaConsumer, ends: Mapping[aiokafka.TopicPartition, int], session_seconds: float
 ) -> AsyncGenerator[Mapping[aiokafka.TopicPartition, Sequence[Any]], None]:
-    """Yield fetched records of several partitions, from the consumer's positions until these have passed the ends.
+    """Yield fetched records of several partitions, from the consumer's position in each up to the offset in `ends`.
 
-    Records behind the ends may be included. Raises `TimeoutError` if existing records do not arrive.
+    Records at and after these offsets may be included. `session_seconds` is the session time-out. Raises
+    `TimeoutError` if the log has further records but they do not arrive.
     """
     now, silent = asyncio.get_running_loop().time, max(SILENT_SECONDS, session_seconds)
     positions = {tp: await asyncio.wait_for(consumer.position(tp), silent) for tp in ends}
@@ -165,9 +169,9 @@ def _warn(tp: aiokafka.TopicPartition, start: int, end: int) -> None:
 async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafka.TopicPartition]) -> dict[Any, int]:
     """Return the offset after the newest record of each of the consumer's partitions. Raises `TimeoutError`.
 
-    For a read-committed consumer, that is the start of the oldest open transaction. The ends are taken from a fetch:
-    to ListOffsets, Tansu answers with the first offset of the last batch + 1, or with an end from before it lost
-    records. On Apache Kafka both ways agree.
+    For a read-committed consumer, the end is not after the start of the oldest open transaction. The ends are taken
+    from a fetch, because Tansu's answer to a ListOffsets request may be wrong: it is the first offset of the last
+    batch + 1, or an end from before Tansu lost records. On Apache Kafka, both requests give the same end.
     """
     said: dict[Any, int] = dict(await consumer.end_offsets(partitions))
     unsure = [tp for tp in partitions if said[tp]]

@@ -19,15 +19,16 @@ from streams.kafka.clients.log_reader import ends, records_before
 
 T = TypeVar("T")
 
-#: The size of a fetch: the records are shown to a person.
+#: Maximum bytes of a fetch from one partition. It is small, because only the few records that a person looks at are
+#: needed.
 FETCH_BYTES: Final = 1024 * 1024
 
 
 async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Callable[[Any], T]) -> list[T]:
-    """Return at most `most` records, the newest first by Kafka timestamp; none if the topic does not exist.
+    """Return the result of `shown` for each of the newest records of a topic, at most `most` of them.
 
-    Returns the result of `shown` for each record. Memory holds at most twice `most` of these at a time.
-    Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
+    They are sorted by Kafka timestamp, newest first. The list is empty if the topic does not exist. Memory holds at
+    most twice `most` results at a time. Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
     """
     partitions = [aiokafka.TopicPartition(topic, one) for one in await _partitions_of(kafka, topic)]
     if not partitions:
@@ -52,7 +53,10 @@ async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Cal
 
 
 async def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Any | None:
-    """Return the record at this offset, or None if there is none, or no longer. Raises as `newest_records` does."""
+    """Return the record at this offset; None if there is none, or if it was deleted.
+
+    Raises the errors of `newest_records`.
+    """
     tp = aiokafka.TopicPartition(topic, partition)
     if partition not in await _partitions_of(kafka, topic):
         return None
@@ -71,7 +75,7 @@ async def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: in
 
 
 async def _partitions_of(kafka: KafkaSettings, topic: str) -> list[int]:
-    """Return the topic's partitions; none if it does not exist. Asking does not create it."""
+    """Return the topic's partitions; an empty list if the topic does not exist. This request does not create it."""
     async with admin_client(kafka) as admin:
         if topic not in await admin.list_topics():
             return []

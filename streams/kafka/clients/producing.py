@@ -1,4 +1,7 @@
-"""Producers: all in-sync replicas acknowledge each record, and it is written only once if the broker can."""
+"""Starts producers. All in-sync replicas acknowledge each record.
+
+If the broker supports idempotence, each record is written only once.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,20 @@ from streams.kafka.clients.broker import client_options, translated
 
 log = logging.getLogger(__name__)
 
-#: No broker answers: another attempt, or one without idempotence, would not reach one either.
+#: Errors if no broker answers. An attempt without idempotence would fail as well, so it is not made.
 UNREACHABLE = (aiokafka.errors.KafkaConnectionError, aiokafka.errors.KafkaTimeoutError, OSError)
 
 
 async def started_producer(kafka: KafkaSettings, **options: Any) -> aiokafka.AIOKafkaProducer:
-    """Return a started producer; the caller stops it.
+    """Return a started producer. The caller must stop it.
 
-    By aiokafka's default, a record is acknowledged when the partition's leader alone has it, and is lost if that
-    leader fails. With idempotence, a record that is sent again after a time-out is not written twice. The embedded
-    broker refuses idempotence (with an unnamed error), and so may a cluster's rights: `kafka.idempotence`.
-    Raises `BrokerUnavailable`, or `SiltstoneError` if idempotence is refused but required.
+    A record is acknowledged when all in-sync replicas have it. With aiokafka's default, the partition's leader alone
+    would acknowledge it, and the record would be lost if that leader failed. With idempotence, a record that is sent
+    again after a time-out is not written twice. The embedded broker refuses idempotence (by an error without a name),
+    and so does a cluster if we lack the right to it. `kafka.idempotence` says whether a producer without idempotence
+    may be used then.
+
+    Raises `BrokerUnavailable`; `SiltstoneError` if idempotence is refused but required.
     """
     if kafka.idempotence != "never":
         try:

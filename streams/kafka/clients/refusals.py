@@ -1,7 +1,7 @@
-"""Finds out why a broker refuses us, by asking it: aiokafka drops the reason.
+"""Finds the reason why a broker refuses us. It sends requests of its own, because aiokafka drops the reason.
 
-Each cause has its own message, with the setting to change. The requests carry only what the settings have for this
-broker, and a password only by the mechanism that they name.
+Each cause has its own message, with the setting to change. The requests contain only data that the settings have for
+this broker. A password is sent only with the SASL mechanism of the settings.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from aiokafka.protocol.metadata import MetadataRequest
 from schemas.errors import BrokerRefused
 from schemas.settings import KafkaSettings
 
-#: One broker has this long to answer; silence is not a refusal.
+#: Seconds within which a broker must answer. A missing answer is not a refusal.
 ANSWER_SECONDS = 5.0
-#: The first bytes of a TLS alert, where a Kafka client reads the length of an answer.
+#: The first two bytes of a TLS alert. A Kafka client without TLS takes them for the beginning of an answer's length.
 TLS_ALERT = 0x1503
 FAILURES = (aiokafka.errors.KafkaError, OSError, TimeoutError, EOFError)
 
@@ -29,9 +29,9 @@ Cause = tuple[str, str]
 
 
 async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRefused | None:
-    """Return why the first broker that refuses us does so; None if a broker lets us in, or none refuses.
+    """Return the refusal of the first broker that refuses us; None if any broker lets us in, or if none refuses us.
 
-    `options` are those of an aiokafka client.
+    `options` are the options of an aiokafka client.
     """
     found = None
     for host, port, _ in collect_hosts(kafka.bootstrap_servers, randomize=False):
@@ -41,7 +41,7 @@ async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRef
                 await attempt.enter()
             return None
         except FAILURES as exc:
-            await asyncio.sleep(0)  # a handshake that failed closes its socket in the loop's next turn
+            await asyncio.sleep(0)  # a failed handshake closes its socket in the event loop's next turn
             cause = await attempt.cause_of(exc)
         if cause is not None and found is None:
             found = BrokerRefused(f"{host}:{port}", *cause)
@@ -49,7 +49,10 @@ async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRef
 
 
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no types
-    """Counts authentication requests: SCRAM checks the user in the first one, the password in the second."""
+    """Counts the authentication requests (`proofs`).
+
+    With SCRAM, the broker checks the user name in the first request and the password in the second one.
+    """
 
     proofs = 0
 
@@ -60,7 +63,10 @@ class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no 
 
 
 class _Attempt:
-    """An attempt at one broker: connect as a client does, and if that fails, ask what the broker wants."""
+    """An attempt to connect to one broker as a client does.
+
+    If the attempt fails, `cause_of` finds the cause, by further requests if necessary.
+    """
 
     def __init__(self, kafka: KafkaSettings, options: Mapping[str, Any], host: str, port: int) -> None:
         self._kafka, self._host, self._port = kafka, host, port
@@ -71,13 +77,13 @@ class _Attempt:
         connection = self._connection()
         try:
             await connection.connect()
-            await connection.send(MetadataRequest([]))  # the first request that needs a user, if the broker wants one
+            await connection.send(MetadataRequest([]))  # a broker that requires a user refuses this request
         finally:
             self._proofs = connection.proofs
             connection.close()
 
     async def cause_of(self, exc: BaseException) -> Cause | None:
-        """Return what is wrong, and what to do about it; None if it is no refusal that we know."""
+        """Return the problem and its correction, as two texts; None if the error is not a known refusal."""
         for one in _with_causes(exc):
             match one:
                 case ssl.SSLCertVerificationError():
@@ -134,7 +140,10 @@ class _Attempt:
         return f"the password of user {user} is wrong", "correct kafka.sasl_password"
 
     async def _mechanism_or_protocol(self) -> Cause | None:
-        """Find the cause for a broker that gives no reason, by asking it in another way."""
+        """Find the cause if the broker gives no reason: request its SASL mechanisms, if necessary also without TLS.
+
+        None if no cause is found.
+        """
         tls, sasl = "SSL" in self._kafka.security_protocol, self._kafka.security_protocol.startswith("SASL")
         asked = await self._mechanisms(tls)
         if asked is None:
@@ -158,7 +167,7 @@ class _Attempt:
         return None
 
     async def _mechanisms(self, tls: bool) -> list[str] | None:
-        """Return the broker's SASL mechanisms; empty if it knows no SASL, None if it does not answer."""
+        """Return the broker's SASL mechanisms; empty if it does not use SASL; None if it does not answer."""
         connection = self._connection(security_protocol="SSL" if tls else "PLAINTEXT")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):

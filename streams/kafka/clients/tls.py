@@ -1,4 +1,4 @@
-"""The TLS context of the settings. The error for an unusable file names its setting and its path."""
+"""Makes the TLS context from the settings. If a file cannot be used, the error names its setting and its path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ CERTIFICATE, KEY = b"-----BEGIN CERTIFICATE", b"PRIVATE KEY-----"
 
 
 def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
-    """None if the protocol has no TLS. Raises `SettingsError`; never prompts for a passphrase."""
+    """Return the TLS context; None if the protocol has no TLS.
+
+    Never prompts for a passphrase. Raises `SettingsError` if a file cannot be used.
+    """
     if "SSL" not in kafka.security_protocol:
         return None
     cafile, certfile, keyfile = kafka.ssl_cafile, kafka.ssl_certfile, kafka.ssl_keyfile
@@ -39,7 +42,7 @@ def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
 def _load(context: ssl.SSLContext, certfile: Path, keyfile: Path | None) -> None:
     setting, key = ("ssl_certfile", certfile) if keyfile is None else ("ssl_keyfile", keyfile)
 
-    def passphrase() -> NoReturn:  # else OpenSSL would prompt at the terminal, or wait forever without one
+    def passphrase() -> NoReturn:  # otherwise OpenSSL would prompt at the terminal, or wait forever
         _refuse(
             setting,
             f"{key} is encrypted, and there is no setting for a passphrase: decrypt it (openssl pkey -in {key} "

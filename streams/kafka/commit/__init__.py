@@ -1,1 +1,1 @@
-"""The commit protocol: what must be acknowledged before an offset is committed."""
+"""The commit protocol: an offset is committed only when all effects of the records before it are acknowledged."""

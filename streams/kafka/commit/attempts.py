@@ -1,4 +1,4 @@
-"""Attempts to commit: how long they have failed, and why."""
+"""Attempts to commit: the time for which they have failed, and the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Failing(NamedTuple):
-    """Nothing could be committed for so many seconds, for this reason."""
+    """No attempt to commit has succeeded for `seconds`, because of `reason`."""
 
     seconds: float
     reason: str
@@ -37,9 +37,10 @@ class Attempts:
         self._since, self._reason, self._under_way = None, "", False
 
     def failing(self, waits_for: str) -> Failing | None:
-        """Return how long attempts have failed, and why; None if they have not.
+        """Return the seconds for which no attempt has succeeded, and the reason.
 
-        The reason is what the current attempt `waits_for` (empty: unknown), otherwise how the last attempt ended.
+        None if no attempt was begun since the last one that succeeded. While an attempt runs, the reason is
+        `waits_for`, unless that is empty. Otherwise the reason is the error of the last failed attempt.
         """
         if self._since is None:
             return None

@@ -14,16 +14,22 @@ from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
 
-#: How long to wait for a partition's former owner to release its store.
+#: Maximum seconds to wait until the former owner of a partition has closed the partition's store.
 HAND_OVER_SECONDS: Final = 30.0
 ASK_AGAIN_SECONDS: Final = 0.5
 
 
 class KeptPartitions:
-    """The stores, as the tables' recovery uses them; without stores, every changelog is read from its start."""
+    """The window stores, as the recovery of the tables uses them.
+
+    Without stores (None), every changelog is read from its start.
+    """
 
     def __init__(self, stores: WindowStores | None, bring: Callable[[Sequence[int]], Awaitable[None]]) -> None:
-        """`bring` fetches rows of newly opened partitions from a source nearer than their changelogs, if any."""
+        """`bring` is called before the stores of partitions are opened.
+
+        It may fetch the rows of these partitions from a faster source than their changelogs.
+        """
         self.stores, self._bring = stores, bring
 
     async def own(self, partitions: Collection[int]) -> None:
@@ -51,7 +57,7 @@ class KeptPartitions:
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     def resume(self, changelog: str, partition: int) -> Place | None:
-        """Return up to where the changelog need not be read; None if it must be read from its start."""
+        """Return the place from which the changelog must be read; None if it must be read from its start."""
         return None if self.stores is None else self.stores.resume(changelog, partition)
 
     def clear(self, changelog: str, partition: int) -> None:
@@ -59,15 +65,16 @@ class KeptPartitions:
             self.stores.clear(changelog, partition)
 
     def restored(self, changelog: str, partition: int, offset: int, rows: int, read: int) -> None:
-        """Note up to where the rows contain the changelog."""
+        """Note that the stored rows include all records of the changelog before `offset`."""
         if self.stores is not None:
             self.stores.restored(changelog, partition, offset, rows, read)
 
 
 async def leave_all_but(partitions: Collection[int], stores: WindowStores) -> None:
-    """Close the stores of all other partitions in threads; raise an error only when all are closed.
+    """Close the stores of all partitions except these, in threads.
 
-    All leave `stores` before the first await, so that a running flush does not write to a closed store.
+    An error is raised only after all of them were closed. All of them are removed from `stores` before the first
+    await, so that a running flush does not write to a closed store.
     """
     async with AsyncExitStack() as closing:
         for partition in stores.partitions():

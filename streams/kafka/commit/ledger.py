@@ -1,4 +1,4 @@
-"""Ledger: the offset of a partition that may be committed, when whole batches are acknowledged."""
+"""Ledger: the offset of a partition that may be committed. Records are acknowledged in whole batches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections import deque
 class Ledger:
     """Delivered batches of one partition, in order, each known by its last offset.
 
-    An offset may be committed when its batch and every earlier one are acknowledged. A batch that was taken
-    off a queue and not processed is never acknowledged, so nothing behind it is committed: after a restart it
-    is read again.
+    An offset may be committed when its batch and all earlier batches are acknowledged. A batch that was taken
+    off a queue but not processed is never acknowledged. So no later offset is committed, and the batch is read
+    again after a restart.
 
     >>> ledger = Ledger()
     >>> ledger.deliver(99); ledger.deliver(149)
@@ -19,7 +19,7 @@ class Ledger:
     >>> ledger.acknowledge(99); ledger.committable()
     150
 
-    Some offsets have no record for us: the marker at the end of a transaction, records of an aborted one.
+    Some offsets have no record for us: the markers of transactions, and the records of aborted transactions.
 
     >>> ledger.pass_over(150, 151); ledger.committable()
     151
@@ -32,22 +32,25 @@ class Ledger:
         self._acknowledged: set[int] = set()
         self._position: int | None = None
         self._next: int | None = None
-        #: Where reading began.
+        #: The offset at which reading began.
         self.start = 0
 
     def begin(self, offset: int) -> None:
-        """Start at this offset."""
+        """Note that reading begins at this offset."""
         self._next = self.start = offset
 
     def deliver(self, last_offset: int) -> None:
-        """Enter a batch that ends at `last_offset`, on its way to the agent. A known batch is ignored."""
+        """Add a batch that ends at `last_offset`, and that is now passed to the agent. A known batch is ignored."""
         newest = self._delivered[-1] if self._delivered else (self._position or 0) - 1
         if last_offset > newest:
             self._delivered.append(last_offset)
             self._next = last_offset + 1
 
     def pass_over(self, start: int, end: int) -> None:
-        """Skip offsets without a record, from `start` up to `end`. Ignored unless all before were delivered."""
+        """Skip the offsets from `start` up to, not including, `end`, because they have no records.
+
+        Do nothing unless all offsets before `start` were delivered or skipped.
+        """
         if self._next == start:
             self._next = end
             if not self._delivered:
@@ -69,5 +72,5 @@ class Ledger:
 
     @property
     def outstanding(self) -> int:
-        """The number of delivered batches whose effects are not complete."""
+        """The number of delivered batches that may not be committed yet: from the first unacknowledged one on."""
         return len(self._delivered)

@@ -1,9 +1,10 @@
-"""Rows of a changelog that are not its table's: end marks, and the offset up to which records are in the table.
+"""Special rows of a changelog, which do not belong to its table: end marks, and the progress in the source topic.
 
-Kafka's answers may be stale. A broker that was paused still acts as leader, or as the group's coordinator, until it
-hears of the next one, and a new leader does not know at once which records all replicas have. Only a write
-that the replicas acknowledge is certain, so the new owner of a partition writes a mark and reads up to it. A
-committed offset may be stale as well, so the changelog stores the offset up to which records are in the windows.
+Kafka's answers may be stale. After a pause, a broker still acts as leader, or as the group's coordinator, until it
+hears of its successor. A new leader does not know at once which records all replicas have. Only a write that the
+replicas acknowledge is certain. So the new owner of a partition writes a mark to the changelog, and reads the
+changelog up to this mark. A committed offset may be stale as well. So the changelog also stores the offset before
+which all records of the source topic are in the table.
 """
 
 from __future__ import annotations
@@ -13,28 +14,31 @@ from typing import Final
 
 from tables.windows.rows import Change
 
-#: No table's key begins with this.
+#: The first byte of each special row's key. No key of a table begins with it.
 MARK: Final = b"\x00"
-#: A reader of a changelog writes one of these, and reads up to it. It is a tombstone, so compaction removes it.
+#: The key of an end mark. A worker writes an end mark to a changelog, and then reads up to it. The mark is a
+#: tombstone, so compaction removes it.
 END: Final = MARK + b"end"
-#: The value, in digits: the offset before which the records of the topic's partition are in the rows.
+#: The key of the row with the progress. Its value is an offset in digits: all records before it, in the same
+#: partition of the source topic, are in the table's rows.
 READ: Final = MARK + b"read"
 
 
 class Progress:
-    """The offset before which records of a topic are in a table's changelog, by partition.
+    """By partition, the offset before which all records of the source topic are in a table's changelog.
 
-    `committable` returns the offsets before which they are in memory: their changes are due, or written.
+    `committable` returns, by partition, the offset before which all records are processed in memory: their changes
+    are due or written.
     """
 
     def __init__(self, committable: Callable[[], Mapping[int, int]]) -> None:
         self._committable = committable
         self._written: dict[int, int] = {}
-        #: Partitions whose offset is being written, and which have not moved since.
+        #: Partitions whose offset is being written. A partition that moves meanwhile is removed.
         self._under_way: set[int] = set()
 
     def written(self, partition: int) -> int:
-        """Return the offset before which records are in the table; 0 if unknown."""
+        """Return the offset before which all records are in the table; 0 if it is unknown."""
         return self._written.get(partition, 0)
 
     def restore(self, partition: int, value: bytes) -> None:
@@ -42,29 +46,29 @@ class Progress:
         self._written[partition] = int(value)
 
     def resume(self, partition: int, offset: int) -> None:
-        """Take the offset from the disk: it has the records before it."""
+        """Take the offset from the store on disk, whose rows include all records before it."""
         self._written[partition] = offset
 
     def due(self) -> list[Change]:
-        """Return the offsets to write behind all rows that are due now."""
+        """Return the advanced offsets as changes of the changelog. Write them after all rows that are due now."""
         reached = self._committable().items()
         due = [Change(p, READ, b"%d" % offset) for p, offset in reached if offset > self.written(p)]
         self._under_way = {change.partition for change in due}
         return due
 
     def wrote(self, due: Sequence[Change]) -> None:
-        """Note that the broker has acknowledged these changes of the last `due`."""
+        """Record these changes as acknowledged by the broker. They come from the last call of `due()`."""
         for change in due:
             assert change.value is not None
-            if change.partition in self._under_way:  # else it was read again, or its topic was recreated
+            if change.partition in self._under_way:  # otherwise the partition has moved, or starts over
                 self._written[change.partition] = int(change.value)
 
     def keep(self, partitions: Collection[int]) -> None:
-        """Forget all other partitions."""
+        """Forget the offsets of all partitions except these."""
         self._written = {p: offset for p, offset in self._written.items() if p in partitions}
         self._under_way.intersection_update(partitions)
 
     def start_over(self, partition: int) -> None:
-        """Forget the partition: its records are of another log, and new even at small offsets."""
+        """Forget the partition's offset, so that all of its records count as new, even at small offsets."""
         self._written.pop(partition, None)
         self._under_way.discard(partition)

@@ -1,16 +1,16 @@
 """Outbox: records and changelog rows that must be acknowledged before an offset is committed.
 
-    flush()  =  take everything that is due now, in one step without awaiting; then
+    flush()  =  take all changes that are due now, in one step without an await; then
                  1. wait until all records that agents posted or sent are acknowledged
-                 2. write the tables' new values, table by table in their order
-                 3. write the tables' deletions, in the reverse order
-                 4. write the offset up to which the records that changed the tables were read
-                 5. write all of that to the disk, in one batch for each partition, with the changelogs' ends
+                 2. write the new values of the tables, table by table in their order
+                 3. write the deletions of the tables, in the reverse order
+                 4. write the offset before which the source topic's records are in the tables
+                 5. write all these changes to the disk, in one batch for each partition, with the changelogs' ends
 
-So a value never points to a missing one: the sessions table refers to the exchanges table, so exchanges are written
-first and deleted last. If a step fails, the changes go back to their tables, nothing is committed, and the next
-attempt sends them again. A record that the broker refuses for good goes to `when_refused` instead: sending it again
-would block everything behind it forever.
+So a row never refers to a missing row: rows of the sessions table refer to rows of the exchanges table, so exchanges
+are written first and deleted last. If a step fails, the changes go back to their tables, nothing is committed, and
+the next attempt sends the changes again. If the broker refuses a record for good, `when_refused` is called instead:
+to send the record again would block all records behind it forever.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class StateStore(Protocol):
-    """A table's rows of the partitions that this worker owns, and changes that its changelog does not have yet."""
+    """The rows of a table in this worker's partitions, and the changes that its changelog does not have yet."""
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Add rows read back from the changelog, oldest first."""
@@ -51,13 +51,13 @@ class StateStore(Protocol):
         """Take back changes that could not be written; newer changes of the same keys win."""
 
     def written(self, changes: Sequence[Change]) -> None:
-        """Note that the changelog has these changes, which were drained last."""
+        """Record these changes as acknowledged by the broker. They come from the last call of `drain()`."""
 
     def has_changes(self, partition: int) -> bool:
         """Whether any row of the partition was changed since the last `drain`."""
 
     def undo(self) -> None:
-        """Set rows back to their state at the last `drain`; no changes remain."""
+        """Set the rows back to their values at the last `drain`, and forget all changes since then."""
 
 
 class _Table(NamedTuple):
@@ -68,20 +68,20 @@ class _Table(NamedTuple):
 
 
 class Outbox(Sends):
-    """Sends for the agents, and is flushed before each commit.
+    """Sends the records of agents and the changes of tables. It is flushed before each commit.
 
-    `on_not_allowed` is called if a right is missing: sending again is useless until an operator grants it.
+    `on_not_allowed` is called if a right is missing: another attempt would fail until an operator grants the right.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self.on_not_allowed: Callable[[KafkaError], None] | None = None
-        #: The tables' rows on the disk, and the callback for a failed write to it.
+        #: The stores of the tables' rows on disk, if there are any, and the callback for a failed write to the disk.
         self.stores: WindowStores | None = None
         self.on_disk_failure: Callable[[DataDirError], None] | None = None
         self._monotonic = monotonic
         self._flushing_since: float | None = None
-        #: Why the last attempt failed, with the topic; empty if it did not.
+        #: The reason why the last flush failed; empty if it succeeded.
         self.failure = ""
         self._tables: list[_Table] = []
 
@@ -92,19 +92,21 @@ class Outbox(Sends):
         positions: Positions | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Write this store's changes; tables are written in the order in which they were added.
+        """Add a table, whose changes `flush` writes to its changelog. Tables are written in the order of these calls.
 
-        `positions` gets the offsets of its rows; `progress` is written behind the rows of all tables.
+        `positions` is told the offsets of the written rows. The offsets of `progress` are written after the rows of
+        all tables.
         """
         self._tables.append(_Table(changelog_topic, store, positions or Positions(), progress))
 
     async def mark(self, changelogs: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
-        """Write a mark to these partitions of the tables' changelogs, and return their offsets. Raises `KafkaError`.
+        """Write an end mark to each of these partitions. Return the marks' offsets, by (changelog, partition).
 
-        Every record that any worker had acknowledged before lies before the mark.
+        Each record that the broker has acknowledged to any worker before this call lies before the mark. Raises
+        `KafkaError`.
         """
         assert self._producer is not None, "the producer has not started"
-        async with self._flushing():  # our rows in flight come first
+        async with self._flushing():  # a running flush first writes its rows
             sent = {}
             for changelog, partitions in changelogs.items():
                 self._flushing_to = changelog
@@ -135,7 +137,10 @@ class Outbox(Sends):
         return "" if self._flushing_since is None else self._flushing_to
 
     async def flush(self) -> bool:
-        """Write everything due. True if all is acknowledged; a failure is logged, and the next call tries again."""
+        """Write all records and changes that are due. True if all of them are acknowledged.
+
+        A failure is logged, and the next call tries again. False if there is no producer yet.
+        """
         if self._producer is None:
             return False
         async with self._flushing():
@@ -143,7 +148,7 @@ class Outbox(Sends):
 
     @contextlib.asynccontextmanager
     async def _flushing(self) -> AsyncIterator[None]:
-        """Hold the lock, and note since when."""
+        """Hold the lock, and note the time at which it was taken."""
         assert self._lock is not None
         async with self._lock:
             self._flushing_since = self._monotonic()
@@ -173,12 +178,12 @@ class Outbox(Sends):
                 progress.wrote(due)
             for table, _ in taken:
                 table.positions.end()
-            # Nothing is awaited from here on, so the disk gets exactly what the changelogs have.
+            # Nothing is awaited from here on, so the disk gets exactly the rows that the changelogs have.
         except BaseException as exc:
             for table, changes in taken:
                 table.store.requeue(changes)
                 table.positions.fail()
-            self._pending[:0] = sent  # due until they are acknowledged, even after failed attempts
+            self._pending[:0] = sent  # they stay pending until they are acknowledged
             if not isinstance(exc, Exception):
                 raise
             if isinstance(exc, NOT_ALLOWED) and self.on_not_allowed is not None:
@@ -192,7 +197,7 @@ class Outbox(Sends):
         return self._keep(taken, begun)
 
     def _keep(self, taken: Sequence[tuple[_Table, Sequence[Change]]], begun: Mapping[int, Begun]) -> bool:
-        """Write the acknowledged changes to the disk, if there is one. False if that fails."""
+        """Write the acknowledged changes to the stores on disk, if the worker has any. False if that fails."""
         try:
             for table, changes in taken:
                 table.store.written(changes)
@@ -209,7 +214,10 @@ class Outbox(Sends):
         return True
 
     def ends(self, partition: int) -> dict[str, tuple[int | None, int, int]]:
-        """Return (end offset in memory or None, rows, offset before which records are in it) of each changelog."""
+        """Return (`offset`, `rows`, `read`) of each changelog, as `WindowStores.commit` takes them.
+
+        `offset` is None if the position of memory in the changelog is unknown.
+        """
         return {
             table.changelog: (
                 table.positions.known(partition),
@@ -220,7 +228,10 @@ class Outbox(Sends):
         }
 
     async def _write(self, table: _Table, changes: Sequence[Change]) -> None:
-        """Write one record for each key, packed into batches: a tenth of the cost of sending them one by one."""
+        """Write one record for each change.
+
+        The records are packed into batches. This costs a tenth of sending them one by one.
+        """
         assert self._producer is not None
         topic = self._flushing_to = table.changelog
         by_partition: dict[int, list[Change]] = {}
@@ -234,7 +245,7 @@ class Outbox(Sends):
                     future = await self._producer.send_batch(batch, topic, partition=partition)
                     written.append((partition, rows[first:number], future))
                     batch, first = self._producer.create_batch(), number
-                    batch.append(key=row.key, value=row.value, timestamp=None)  # the first one always fits
+                    batch.append(key=row.key, value=row.value, timestamp=None)  # the first row always fits
             batch.close()
             future = await self._producer.send_batch(batch, topic, partition=partition)
             written.append((partition, rows[first:], future))
@@ -250,7 +261,7 @@ class Outbox(Sends):
                 table.positions.wrote(partition, taken_at.offset, len(together))
 
     async def _write_apart(self, table: _Table, rows: Sequence[Change], error: KafkaError) -> None:
-        """Write the rows of a batch that was refused for good one at a time: only the refused row is left out."""
+        """Write each row of a refused batch alone, so that only the row that causes the refusal is left out."""
         if len(rows) > 1:
             for row in rows:
                 await self._write(table, [row])

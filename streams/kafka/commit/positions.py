@@ -1,4 +1,7 @@
-"""Positions: how far memory holds each changelog, so that partitions that stay are not read again."""
+"""Positions: the offset up to which memory holds each changelog.
+
+With it, the changelogs of partitions that stay with this worker are not read again.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from collections.abc import Collection, Iterable
 
 
 class Positions:
-    """For each partition of one changelog: the offset up to which memory holds it, unwritten changes aside.
+    """The position in each partition of one changelog: memory holds all records before this offset.
 
-    It is known from the end of a recovery on. Our own rows advance it if they lie right behind it. If another
-    writer's rows lie in between, or the broker did not acknowledge ours, it is unknown until the changelog is read
-    again.
+    Changes in memory that are not written yet do not count. A position is known from the end of a recovery. Our own
+    rows advance it if they are written directly after it. If another writer's rows lie in between, or if the broker
+    did not acknowledge our rows, the position is unknown until the changelog is read again.
 
     >>> positions = Positions()
     >>> positions.read(0, 10, rows=10); positions.recovered(0, 10)
@@ -27,35 +30,38 @@ class Positions:
         self._reading: dict[int, int] = {}
         self._reached: dict[int, int] = {}
         self._under_way: dict[int, int | None] = {}
-        #: Rows read or written, by partition, since its changelog was read from the start. A partition that was
-        #: reassigned has no entry before its first rows, or the recovery's end.
+        #: By partition, the number of rows that were read or written since its changelog was last read from the
+        #: start. A partition that was reassigned has no entry until its first rows are read, or its recovery ends.
         self.rows: Counter[int] = Counter()
 
     def known(self, partition: int) -> int | None:
-        """Return the offset up to which memory has it; None also while rows are in flight: the log may lack them."""
+        """Return the partition's position; None if it is unknown.
+
+        It is also unknown while rows are in flight, because the log may not have them yet.
+        """
         return self._reached.get(partition)
 
     def resume(self, partition: int, end: int, rows: int) -> None:
-        """Take the position of the disk, which holds all records before `end` in `rows` rows."""
+        """Take the position and the number of rows from the store on disk. It includes all records before `end`."""
         self._reached[partition] = end
         self.rows[partition] = rows
 
     def read(self, partition: int, end: int, rows: int) -> None:
-        """Note that all records before `end` were read, with `rows` more rows."""
-        self._reached.pop(partition, None)  # after a recovery, read rows may be older than changes
+        """Note that all records before `end` were read. `rows` is the number of rows among the new records."""
+        self._reached.pop(partition, None)  # a row that is read after a recovery may be older than a change
         self._reading[partition] = end
-        if rows:  # a mark is no row: a changelog of marks alone has no entry before the recovery's end
+        if rows:  # marks are no rows: a changelog that has only marks gets its entry in `recovered`
             self.rows[partition] += rows
 
     def marked(self, partition: int, offset: int) -> None:
-        """Note the offset of our mark. If memory holds everything before it, the position moves behind it."""
+        """Note the offset of our mark. If memory holds all records before the mark, the position moves past it."""
         if self._reached.get(partition, 0) == offset:
             self._reached[partition] = offset + 1
 
     def recovered(self, partition: int, end: int, clean: bool = True) -> None:
-        """Note the end of a recovery up to `end`; `clean` if nothing was changed meanwhile.
+        """Note that a recovery, which had to read all records before `end`, has ended.
 
-        The position is known only if everything up to `end` was read.
+        The position is known only if all of them were read, and if no row was changed meanwhile (`clean`).
         """
         self.rows[partition] += 0
         reached = max(self._reading.pop(partition, 0), self._reached.pop(partition, 0))
@@ -63,38 +69,44 @@ class Positions:
             self._reached[partition] = reached
 
     def begin(self, partitions: Iterable[int]) -> None:
-        """Rows of these partitions are about to be written."""
+        """Note that rows of these partitions are about to be written. Meanwhile their positions are unknown."""
         self._under_way = {partition: self._reached.pop(partition, None) for partition in set(partitions)}
 
     def wrote(self, partition: int, offset: int, rows: int) -> None:
-        """Note that the broker has taken `rows` rows, the first one at `offset`."""
+        """Note that the broker has acknowledged `rows` rows, the first one at `offset`."""
         if partition not in self._under_way:
-            return  # it has moved, or is read again: then these rows are counted when they are read
+            return  # the partition has moved, or starts over: its rows are counted when they are read
         follows = self._under_way[partition] == offset
         self._under_way[partition] = offset + rows if follows else None
         self.rows[partition] += rows
 
     def left_out(self, partition: int) -> None:
-        """The broker refuses a row for good: memory has it, the changelog does not, so the position is unknown."""
+        """Note that the broker refuses a row of the partition for good.
+
+        Memory has the row but the changelog does not, so the position is unknown.
+        """
         if partition in self._under_way:
             self._under_way[partition] = None
 
     def end(self) -> None:
-        """All rows announced by `begin` are written."""
+        """Note that all rows that `begin` announced are written."""
         self._reached |= {partition: end for partition, end in self._under_way.items() if end is not None}
         self._under_way.clear()
 
     def fail(self) -> None:
-        """Some of the rows announced by `begin` may be written, so their partitions' positions stay unknown."""
+        """Note that the rows that `begin` announced could not all be written.
+
+        Some of them may be in the changelog, so the positions of their partitions stay unknown.
+        """
         self._under_way.clear()
 
     def start_over(self, partition: int) -> None:
-        """Forget the partition; its rows in flight do not count."""
+        """Forget the partition. Its rows that are in flight will not be counted."""
         for held in (self._reading, self._reached, self._under_way, self.rows):
             held.pop(partition, None)
 
     def keep(self, partitions: Collection[int]) -> None:
-        """Forget the positions of all other partitions. Rows in flight are no longer tracked."""
+        """Forget the positions of all partitions except these. Rows in flight are no longer tracked."""
         self._reading.clear()
         self._under_way.clear()
         self._reached = {partition: self._reached[partition] for partition in partitions}

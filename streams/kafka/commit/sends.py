@@ -71,10 +71,10 @@ class Sent(NamedTuple):
 
 
 class Sends:
-    """Posts, sends, and sends again.
+    """Queues records, sends them, and sends them again after a failure.
 
-    `when_refused` gets each record that the broker refuses for good, and may post another in its place; without
-    `when_refused` the record stays due.
+    `when_refused` is called with each record that the broker refuses for good, and may post another record in its
+    place. If `when_refused` is None, the record stays due.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Sends:
         self._pending: list[Sent] = []
         self._lock: asyncio.Lock | None = None
         self._delivery: asyncio.Lock | None = None
-        #: The topic of what is being sent.
+        #: The topic of the records that are being sent or awaited.
         self._flushing_to = ""
 
     def connect(self, producer: Producer) -> None:
@@ -107,10 +107,11 @@ class Sends:
         timestamp: int | None = None,
         headers: Headers = (),
     ) -> None:
-        """Queue a record, sent before any change that tables hold now is written; at `timestamp` (epoch ms), or now.
+        """Queue a record with this `timestamp` (epoch ms), or with the time at which it is sent.
 
-        Post the records that follow from a change in the same step as the change: with an await in between, the
-        change could be written and the worker could die before they are sent.
+        It is sent before the present changes of the tables are written. Post the records that follow from a change
+        without an await after the change. With an await in between, the change could be written, and the worker could
+        die before the records are sent.
         """
         self._posted.append((topic, value, key, partition, timestamp, headers))
 
@@ -120,7 +121,7 @@ class Sends:
         assert self._delivery is not None
         async with self._delivery:
             while self._posted:
-                arguments = self._posted[0]  # queued until it is sent: a concurrent flush must not miss it
+                arguments = self._posted[0]  # stays queued until it is sent: a concurrent flush must not miss it
                 topic, value, key, partition, timestamp, headers = arguments
                 self._flushing_to = topic
                 try:
@@ -140,7 +141,7 @@ class Sends:
         partition: int | None = None,
         headers: Headers = (),
     ) -> asyncio.Future[Any]:
-        """Send now; the offset of the record that caused this one is not committed before the acknowledgement."""
+        """Send a record now. No offset is committed before the broker has acknowledged the record."""
         assert self._producer is not None, "the producer has not started"
         acknowledged = await self._producer.send(topic, value, key, partition, headers=headers)
         self._pending.append(Sent((topic, value, key, partition, None, headers), acknowledged))
@@ -149,12 +150,15 @@ class Sends:
     async def produce(
         self, topic: str, value: bytes | None, *, key: bytes, headers: Headers = ()
     ) -> asyncio.Future[Any]:
-        """Send for a caller that awaits the acknowledgement and handles a refusal: no commit waits for it."""
+        """Send a record, and return the future of its acknowledgement.
+
+        The caller must await it and handle a refusal. No commit waits for it.
+        """
         assert self._producer is not None, "the producer has not started"
         return await self._producer.send(topic, value, key, None, headers=headers)
 
     def abandon(self) -> None:
-        """Stop tracking unacknowledged sends; they are sent again after a restart."""
+        """Ignore the results of unacknowledged records. The records are produced again after a restart."""
         for sent in self._pending:
             sent.acknowledged.add_done_callback(passed_over)
 
@@ -162,15 +166,15 @@ class Sends:
         """Wait for the broker's acknowledgements. Raises the first error."""
         for record in sent:
             self._flushing_to = record.arguments[0]
-            if not record.acknowledged.done():  # most are done, and a shield is not free
+            if not record.acknowledged.done():  # most futures are done, and a shield costs time
                 await asyncio.shield(record.acknowledged)
             record.acknowledged.result()
 
     async def _send_again(self) -> None:
-        """Send failed records once more; the next attempt waits for them.
+        """Send failed records once more. The next flush waits for their acknowledgements.
 
-        A record may have been refused for good because of another record in its batch: it is sent alone, and only if
-        that is refused, too, it is the cause.
+        A record may have been refused for good because of another record in its batch. So it is sent alone. Only if
+        it is refused again, this record is the cause.
         """
         pending, self._pending = deque(self._pending), []
         due: list[Sent] = []
@@ -186,7 +190,10 @@ class Sends:
             self._pending[:0] = [*due, *pending]
 
     async def _sent_again(self, sent: Sent) -> list[Sent]:
-        """Send a failed record again. Return what is due in its place: the record, unless it is refused for good."""
+        """Send a record again if it has failed.
+
+        Return a list with the record's pending send; empty if the record was refused for good.
+        """
         assert self._producer is not None
         failed = sent.acknowledged.exception() if sent.acknowledged.done() else None
         if failed is None:
@@ -212,6 +219,9 @@ class Sends:
 
 
 def passed_over(acknowledged: asyncio.Future[Any]) -> None:
-    """Mark its exception as retrieved: asyncio would log each one, hundreds of lines for one cause."""
+    """Mark the exception of a future as retrieved.
+
+    Otherwise asyncio would log each exception, which are hundreds of lines for one cause.
+    """
     if not acknowledged.cancelled():
         acknowledged.exception()

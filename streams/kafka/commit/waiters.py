@@ -10,7 +10,7 @@ Partition = tuple[str, int]
 
 
 class Waiters:
-    """Futures by partition, the one with the smallest offset first.
+    """The futures of waiting callers, by partition. The one with the smallest offset is first.
 
     if waiters:
         waiters.reached(("siltstone.long-term", 3), 18)     # callers that wait for offset 17 or less go on
@@ -27,7 +27,7 @@ class Waiters:
         return sum(not future.done() for queue in self._waiting.values() for _, _, future in queue)
 
     async def until(self, partition: Partition, offset: int) -> bool:
-        """Wait for the record at this offset; False if partitions move first."""
+        """Wait until the record at this offset is processed, and return True; False if partitions move before."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         entry = offset, next(self._number), future
         heappush(self._waiting.setdefault(partition, []), entry)
@@ -38,7 +38,7 @@ class Waiters:
                 self._leave(partition, entry)
 
     def reached(self, partition: Partition, position: int) -> None:
-        """Wake the callers that wait for records before this offset: all of them are processed."""
+        """Wake the callers that wait for records before offset `position`: all these records are processed."""
         queue = self._waiting.get(partition)
         while queue and queue[0][0] < position:
             _, _, future = heappop(queue)
@@ -48,7 +48,7 @@ class Waiters:
             del self._waiting[partition]
 
     def moved(self) -> None:
-        """Partitions have moved, so their progress is unknown: every caller gets False."""
+        """End all waits with False. Call this if partitions have moved, because their progress is unknown then."""
         waiting, self._waiting = self._waiting, {}
         for queue in waiting.values():
             for _, _, future in queue:

@@ -1,12 +1,13 @@
 """Assigns partitions to the workers of the group: Faust's assignor with another placement rule.
 
-Faust keeps a partition at its last owner. A worker that returns reports no partitions, although its disk holds
-their state, and gets any partitions that the others give up: they may keep its former ones, and give up ones whose
-state is on their own disks. So each worker also reports the partitions whose state it holds, each with an offset, and
-the group's leader places partitions by that (`placing`). The leader also decides which workers keep copies of which
-other partitions.
+Faust leaves a partition at its last owner. A worker that returns after a restart owns no partition, although its disk
+has the state of its former ones. With Faust's rule, the other workers may keep these partitions, and give it
+partitions whose state is on their own disks. So each worker also reports the partitions whose state it holds, each
+with an offset. The group's leader places partitions by these reports (`placing`). The leader also decides which other
+workers keep copies of each partition's state.
 
-Workers send Faust's messages with additional fields. Workers of earlier versions ignore these, and send none.
+Workers send Faust's messages with additional fields. Workers of earlier versions ignore these fields, and do not send
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from streams.kafka.faust.placing import Told, cost_of, placed, warm_duties
 
 
 class Metadata(ClientMetadata, serializer="json", include_metadata=False, namespace="@ClientMetadata"):
-    """`held`: a joining worker's offsets by partition. `warm`: partitions that a worker must keep copies of."""
+    """A joining worker reports `held`, the offset of its state by partition, and its `name`.
+
+    An assignment has `warm`, the partitions of which the worker must keep copies.
+    """
 
     held: Mapping[str, int] = cast(Mapping[str, int], None)
     name: str = ""
@@ -34,23 +38,27 @@ class Metadata(ClientMetadata, serializer="json", include_metadata=False, namesp
 
 
 class HeldState:
-    """State that this worker reports, and duties that it gets. `held` is called on the thread of Faust's consumer."""
+    """The state that this worker reports, and a callback for the copies of partitions that it must keep.
+
+    `copies` is the number of copies of each partition, besides the state of its owner. `held` is called on the thread
+    of Faust's consumer.
+    """
 
     def __init__(self, name: str = "", copies: int = 0) -> None:
         self.name, self.copies = name, copies
         self.held: Callable[[], Mapping[int, int]] = dict
-        #: Called at each assignment with the partitions that this worker must keep copies of.
+        #: Called at each assignment with the partitions of which this worker must keep copies.
         self.on_duties: Callable[[frozenset[int]], None] = lambda partitions: None
 
 
 class HeldAssignor(PartitionAssignor):
-    """`HotPath` sets it on an app, and sets `state`."""
+    """The assignor of an app. `HotPath` installs it, and sets `state`."""
 
     state = HeldState()
 
     @property
     def _metadata(self) -> Metadata:
-        """What this worker reports when it joins: as Faust's, and the partitions whose state it holds."""
+        """The report of this worker when it joins: Faust's fields, `held` and `name`."""
         told = super()._metadata
         return self._more(
             told,
@@ -75,7 +83,11 @@ class HeldAssignor(PartitionAssignor):
         return cast(Metadata, Metadata.loads(metadata.user_data))
 
     def on_assignment(self, assignment: Any) -> None:
-        """As Faust's, but a worker that returns under its `kafka.instance_id` may have another address."""
+        """As in Faust, but the assignment may have a former address of this worker.
+
+        A worker that returns with its `kafka.instance_id` gets its former assignment, even if it has a new address.
+        Faust would raise an `AssertionError`.
+        """
         told = cast(Metadata, Metadata.loads(self._decompress(assignment.user_data)))
         self._assignment = told.assignment
         self._topic_groups = dict(told.topic_groups)
@@ -85,7 +97,10 @@ class HeldAssignor(PartitionAssignor):
         self.state.on_duties(frozenset(told.warm))
 
     def _perform_assignment(self, cluster: Any, member_metadata: Mapping[str, Any]) -> Any:
-        """Place partitions by the state that members hold: Faust's rule knows only their last owners."""
+        """Place partitions by the state that members hold.
+
+        Faust's rule uses only the last owner of each partition.
+        """
         told = {member: self._get_client_metadata(metadata) for member, metadata in member_metadata.items()}
         subscriptions = {member: list(metadata.subscription) for member, metadata in member_metadata.items()}
         topics = {topic for subscribed in subscriptions.values() for topic in subscribed}

@@ -1,4 +1,4 @@
-"""Commits offsets, and never an offset before the effects of its records are acknowledged."""
+"""Commits an offset only when the effects of all records before it are acknowledged."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from streams.kafka.faust.threads import ConsumerThread
 
 log = logging.getLogger(__name__)
 
-#: Why an attempt to commit failed: before anything was written, and at its end.
+#: The reasons of a failed attempt to commit. After `NO_MEMBER`, nothing was written. After `NOT_TAKEN`, all effects
+#: were written, but not the offsets.
 NO_MEMBER = "the group no longer knows this worker, or does not answer"
 NOT_TAKEN = "the group does not accept the offsets"
 
 
 class Committing(ConsumerState):
-    """`_commit_offsets` is what Faust calls for each commit."""
+    """Overrides `_commit_offsets`, which Faust calls for each commit."""
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
-        """Commit no offset without its effects: the outbox is flushed first, and the group confirms our membership.
+        """Commit the offsets after their effects: ask the group whether we are a member, flush the outbox, commit.
 
-        A worker that was paused may hold rows that the next owner of its partitions has replaced.
+        A worker that was paused may have rows that the next owner of its partitions has replaced. So it must not
+        flush them if it is no longer a member.
         """
         if self._hot.halted:
             return False
@@ -49,7 +51,8 @@ class Committing(ConsumerState):
             return False
         if not await self._is_still_the_same_log(self._hot.before_commit):
             return False
-        # Drop partitions assigned or sought meanwhile: their changes were undone, and their records are read again.
+        # Leave out partitions that were assigned or sought meanwhile: their changes were undone, and their records
+        # are read again.
         offsets = {tp: offset for tp, offset in offsets.items() if self._ledgers.get(tp) is ledgers[tp]}
         if took := await super()._commit_offsets(offsets, start_new_transaction):
             attempts.succeed()

@@ -14,6 +14,6 @@ class Consumer(Fetching, Delivery, Committing, Seeking):
 
 
 class ConsumingTransport(Transport):
-    """Installed in an app by `HotPath`."""
+    """The transport that creates this consumer. `HotPath` installs it in an app."""
 
     Consumer = Consumer

@@ -1,4 +1,4 @@
-"""State of the consumer's partitions that its overrides share."""
+"""The state of the consumer's partitions. All overrides of the consumer share it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from streams.kafka.faust.threads import ConsumerThread
 
 log = logging.getLogger(__name__)
 
-#: Pause before asking a leader again that did not answer.
+#: Seconds before a failed request to the leader of a partition is repeated.
 ASK_AGAIN_SECONDS = 1.0
 
 
 class ConsumerState(driver.Consumer):
-    """The base class of all overrides."""
+    """The base class of all overrides of Faust's consumer."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._hot: HotState = cast(Transport, self.transport).hot
         self._ledgers: defaultdict[TP, Ledger] = defaultdict(Ledger)
         self._seeks = 0
-        #: Where the last recovery started to read its changelogs, and the number of recoveries so far.
+        #: The offsets at which the last recovery began to read changelogs, and the number of recoveries so far.
         self._restored_from: Mapping[TP, int] = {}
         self._recoveries = 0
         self._connections: dict[Any, Any] = {}
@@ -44,19 +44,19 @@ class ConsumerState(driver.Consumer):
         self.from_start: set[TP] = set()
 
     def _new_consumer_thread(self) -> ConsumerThread:
-        """Create our thread: Faust names its class in this method."""
+        """Create a `ConsumerThread`. Faust's method creates a thread of Faust's class."""
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     @abstractmethod
     async def _seek_to_start(self) -> None:
-        """Seek each assigned partition to its first offset to read."""
+        """Seek each assigned partition to the first offset that must be read."""
 
     def done(self, tp: TP) -> int:
         """Return the offset before which all records of the partition are processed."""
         return self._ledgers[tp].committable() or self.kept(tp)
 
     def kept(self, tp: TP) -> int:
-        """Return the offset before which all records are committed, or lie before our start."""
+        """Return the committed offset of the partition; if there is none, the offset at which we began to read."""
         return self._committed_offset.get(tp) or self._ledgers[tp].start
 
     def is_stale(self, message: Any) -> bool:
@@ -64,7 +64,10 @@ class ConsumerState(driver.Consumer):
         return message.generation_id != self.app.consumer_generation_id or not self.app.flow_control.is_active()
 
     async def _earliest(self, partitions: Iterable[TP]) -> Mapping[TP, int]:
-        """Return the first offsets. Retries until the broker answers: the leaders were there a moment ago."""
+        """Return the first offset of each partition.
+
+        Retries until the broker answers, because the leaders of the partitions answered a moment ago.
+        """
         while True:
             try:
                 return await self.earliest_offsets(*partitions)
@@ -75,7 +78,10 @@ class ConsumerState(driver.Consumer):
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _is_still_the_same_log(self, checks: Sequence[Callable[[], Awaitable[None]]]) -> bool:
-        """Halt and return False if a check fails: our offsets are of another log, so fetched records are unusable."""
+        """Run the checks. If one fails, halt, and return False.
+
+        A failed check means that our offsets belong to another log, so the fetched records cannot be used.
+        """
         try:
             for check in checks:
                 await check()

@@ -1,7 +1,8 @@
-"""Fetches records: those of a partition become one record, whose value is their list.
+"""Fetches records. The fetched records of a partition become one record, whose value is the list of these records.
 
-Records from a new connection are used only after a check that it leads to the same log. Offsets without a record are
-passed over; deleted records are reported as lost. Records before the expected offset come from a leader that lags.
+Records from a new connection are used only after a check that the connection leads to the same log. Offsets without a
+record are skipped. Deleted records are reported as lost. If records lie before the expected offset, the partition's
+leader lags, and is asked again.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ from streams.kafka.patches.header_names import FetchedRecord
 
 log = logging.getLogger(__name__)
 
-#: A fetch waits no longer than this: it covers only partitions that were active when it began, and after a recovery
-#: none of them is an agent's.
+#: Maximum seconds of a fetch. A fetch covers only the partitions that were active when it began. During a recovery,
+#: these are only changelogs, so the partitions of agents must wait until such a fetch ends.
 FETCH_SECONDS = 0.2
 
-#: A leader that lags catches up within moments. Records that it still lacks after this time count as lost.
+#: Seconds to wait for a leader that lags. It usually catches up within moments. Records that it still lacks after
+#: this time count as lost.
 LAGGING_SECONDS = 60.0
 
 
 class Fetching(ConsumerState):
-    """`_getmany` is what Faust calls for each fetch."""
+    """Overrides `_getmany`, which Faust calls for each fetch."""
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
-        """Fetch for a fifth of a second at most. A missing right stops the worker, instead of a retry without end."""
+        """Fetch for at most `FETCH_SECONDS`. If a right is missing, stop the worker: Faust would retry forever."""
         try:
             return await self._fetched(active_partitions, min(timeout, FETCH_SECONDS))
         except NOT_ALLOWED as exc:
@@ -54,8 +56,8 @@ class Fetching(ConsumerState):
         if gaps := self._gaps(fetched):
             await self._pass_over(gaps, fetched)
         if seeks != self._seeks:
-            # Fetched across a seek: these records may lie before or after the new position.
-            with contextlib.suppress(IllegalStateError):  # revoked meanwhile: the next assignment seeks
+            # There was a seek during the fetch, so the fetched records may lie before or after the new position.
+            with contextlib.suppress(IllegalStateError):  # partitions were revoked: the next assignment seeks
                 await self._seek_to_start()
             return {}
         if self._reconnected() and not await self._is_still_the_same_log(self._hot.on_reconnect):
@@ -68,10 +70,13 @@ class Fetching(ConsumerState):
         }
 
     async def _without_rows(self, fetched: Mapping[TP, Any]) -> Mapping[TP, Any]:
-        """Seek changelogs back to the start of recovery: Faust would drop rows that were fetched before it."""
+        """Drop the fetched rows of changelogs, and seek these changelogs back to the start of the recovery.
+
+        The rows were fetched before the recovery began to read, so Faust would drop them.
+        """
         rows = {tp: start for tp, start in self._restored_from.items() if tp in fetched}
-        with contextlib.suppress(IllegalStateError):  # revoked meanwhile: the next owner seeks, too
-            await driver.Consumer.seek_wait(self, rows)  # not `Seeking`'s, which would count a recovery
+        with contextlib.suppress(IllegalStateError):  # partitions were revoked: their next owner seeks, too
+            await driver.Consumer.seek_wait(self, rows)  # not `Seeking.seek_wait`, which would count a recovery
         return {tp: records for tp, records in fetched.items() if tp not in rows}
 
     def _steps_back(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, int]:
@@ -96,14 +101,15 @@ class Fetching(ConsumerState):
             log.warning(
                 "%s[%d]: its leader does not have offset %d yet, and is asked again", tp.topic, tp.partition, expected
             )
-        with contextlib.suppress(IllegalStateError):  # revoked meanwhile: the next assignment seeks
+        with contextlib.suppress(IllegalStateError):  # partitions were revoked: the next assignment seeks
             await driver.Consumer.seek_wait(self, back)
         return {tp: records for tp, records in fetched.items() if tp not in back}
 
     def _gaps(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, tuple[int, int]]:
-        """Return the offsets passed without a record, by partition: from the expected one up to the next one.
+        """Return, by partition, the offsets that were passed without a record: (expected offset, next offset).
 
-        Only the caller takes fetched records, so a position beyond the last record means that offsets were passed.
+        Only the caller takes records from aiokafka. So if no records were fetched but the position is beyond the
+        expected offset, the offsets in between were passed without a record.
         """
         gaps = {}
         subscription = cast(Any, self._thread)._consumer._subscription.subscription
@@ -120,14 +126,14 @@ class Fetching(ConsumerState):
         return gaps
 
     async def _pass_over(self, gaps: Mapping[TP, tuple[int, int]], fetched: Mapping[TP, Sequence[Any]]) -> None:
-        """Pass over the gaps. Deleted records are reported as lost; markers and aborted records are no loss."""
+        """Skip the offsets of the gaps. Report deleted records as lost. Markers and aborted records are no loss."""
         seeks, earliest = self._seeks, await self._earliest(gaps)
         if seeks != self._seeks:
             return
         for tp, (start, end) in gaps.items():
             records = fetched.get(tp)
             begin, first = max(start, self._told_lost.get(tp, 0)), min(earliest[tp], end)
-            if first > begin:  # a seek before the next commit passes the same offsets again
+            if first > begin:  # not reported before: after a seek, the same offsets may be passed again
                 self._told_lost[tp] = first
                 lost = Lost(tp.topic, tp.partition, begin, first, records[0].timestamp if records else None)
                 for tell in self._hot.on_lost:
@@ -145,6 +151,6 @@ class Fetching(ConsumerState):
 
 
 def as_one_record(records: Sequence[Any]) -> FetchedRecord:
-    """Return the records as one, at the offset of the last."""
+    """Return one record, whose value is the list of these records. Its offset is that of the last one."""
     last = records[-1]
     return FetchedRecord(last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records)

@@ -31,18 +31,19 @@ from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
 
-#: Batches that may wait for an agent before fetching of their partition pauses.
+#: Maximum number of batches that wait for an agent. At this number, the fetching of their partition pauses.
 WAITING_BATCHES = 16
 
-#: Batches of all changelogs together that may wait for their tables.
+#: Maximum number of batches, of all changelogs together, that wait until they are applied to their tables.
 WAITING_CHANGELOG_BATCHES = 64
 
-#: With 1, Faust would resume a changelog after its recovery.
+#: The `recovery_buffer_size` of each table. If it were 1, Faust would continue to read the changelog after the
+#: recovery. Then the worker would apply its own rows again, over newer changes.
 RECOVERY_BUFFER = 2
 
 
 class HotPath(ConsumerStatus):
-    """Installs itself in a Faust app; from then on topics are read in batches and tables write behind.
+    """Installs itself in a Faust app. Then topics are read in batches, and tables are written behind by the outbox.
 
     hot = HotPath(app)
     hot.table("sessions", store, partitions=8)
@@ -67,7 +68,7 @@ class HotPath(ConsumerStatus):
         cast(HeldAssignor, app.assignor).state = self.state
 
     def connect(self) -> None:
-        """Give the outbox the producer, which has started."""
+        """Give the app's producer to the outbox. The producer must have started."""
         self.outbox.connect(cast(driver.Producer, self.app.producer)._ensure_producer())
 
     def table(
@@ -79,10 +80,12 @@ class HotPath(ConsumerStatus):
         on_recovered: Callable[[], Awaitable[None]] | None = None,
         records_of: str | None = None,
     ) -> None:
-        """Add a write-behind changelog for the store's rows; its topic exists when the app starts.
+        """Add a table whose rows are in `store`, and are written behind to a changelog.
 
-        Tables are written in the order of these calls. No key begins with a zero byte. With `records_of`, the
-        changelog also stores which records of that topic are in the tables; its agent does not get them again.
+        The changelog's topic must exist when the app starts. Tables are written in the order of these calls. No key
+        may begin with a zero byte. `on_recovered` is called after each recovery. With `records_of`, the changelog
+        also stores the offset before which the records of this topic are in the tables, and the topic's agent does
+        not get these records again.
         """
         progress = None
         if records_of is not None:
@@ -106,7 +109,10 @@ class HotPath(ConsumerStatus):
         self.outbox.add_table(table.changelog_topic_name, store, table.positions, progress)
 
     async def _mark(self, changelogs: Mapping[str, Iterable[int]]) -> Mapping[tuple[str, int], int]:
-        """Write marks, and retry until it succeeds: without them the ends of the changelogs are unknown."""
+        """Write end marks to the changelogs, and return the offsets of the marks.
+
+        Retries until it succeeds, because the ends of the changelogs are unknown without marks.
+        """
         self.attempts.begin()
         while True:
             try:
@@ -129,7 +135,8 @@ class HotPath(ConsumerStatus):
     def agent(self, topic: str, handle: BatchHandler, *, name: str, readable_at_once: bool = False) -> None:
         """Add an agent that gets each fetched batch of a partition of `topic` as one event.
 
-        `readable_at_once`: a batch's changes can be read as soon as `handle` returns, before its effects are done.
+        If `readable_at_once`, the changes of a batch count as readable as soon as `handle` returns, before the
+        effects of the batch are done.
         """
         self.topics.add(topic)
         channel = self.app.topic(topic, schema=RecordsSchema(), maxsize=WAITING_BATCHES)
@@ -153,7 +160,10 @@ class HotPath(ConsumerStatus):
         self.app.agent(channel, name=name)(process)
 
     def _news(self, tp: TP, records: Sequence[Any]) -> Sequence[Any]:
-        """Drop records that are in the tables already: the committed offset may be stale."""
+        """Return the records without those that are in the tables already.
+
+        Such records are read again if the committed offset was stale.
+        """
         progress = self._progress.get(tp.topic)
         known = 0 if progress is None else progress.written(tp.partition)
         if records[0].offset >= known:
@@ -161,7 +171,7 @@ class HotPath(ConsumerStatus):
         return [record for record in records if record.offset >= known]
 
     def abandon(self) -> None:
-        """Let cancelled agents end without a restart. For a Faust that did not stop in time."""
+        """Let cancelled agents end without a restart. Call this if Faust did not stop in time."""
         for agent in self.app.agents.values():
             if agent.supervisor is not None:  # not stopped yet
                 agent.supervisor._stopped.set()

@@ -1,10 +1,11 @@
-"""Placement of partitions on workers: an equal number each, and within that, at the workers that have their state.
+"""Places partitions on workers: equal numbers on all of them, and if possible on the workers that have the state.
 
     placed(range(8), {"a": 0, "b": 0}, cost)       # {0: "a", 1: "b", …}, four for each
 
-`cost` is the cost of a partition on a worker: nothing for its owner, little for a worker with its state on a disk,
-most for a worker that has to fetch all of it. Balance comes first: an additional worker takes its share from the
-others, which keep the rest. Equal arguments give equal placements.
+`cost` returns the cost of a partition on a worker: lowest for the partition's owner, low for a worker with the state
+on its disk, and highest for a worker that has to fetch the whole state. Equal numbers are more important than costs:
+a new worker takes its share from the others, which keep their remaining partitions. Equal arguments give equal
+placements.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-#: The cost for a worker without state of the partition: more than any number of records to catch up.
+#: The cost for a worker without the partition's state. It is higher than the cost of any number of missing records.
 NOTHING: Final = 128
-#: The cost for a worker that must not have the partition: it owns it, or has a copy.
+#: The cost for a worker that must not get a copy of the partition, because it owns the partition or already gets a
+#: copy.
 NEVER: Final = 1 << 20
-#: At most so many rounds of swapping partitions after the first placement; two or three are usual.
+#: Maximum number of rounds in which partitions are moved and swapped after the first placement. Two or three are
+#: usual.
 _ROUNDS: Final = 8
 
 Cost = Callable[[int, str], int]
 
 
 class Told(NamedTuple):
-    """What a worker reports when it joins: partitions that it owns, and offsets of the partition state that it holds.
+    """The report of a joining worker: the partitions that it owns, and the partitions whose state it holds.
 
-    `name` survives a restart, if the worker has one of its own.
+    `held` has the offset of the state, by partition. `name` stays the same after a restart if the worker has its own
+    name (`kafka.instance_id`).
     """
 
     name: str
@@ -35,7 +39,10 @@ class Told(NamedTuple):
 
 
 def cost_of(told: Mapping[str, Told]) -> Cost:
-    """Return the cost of a partition on each of these workers: higher, the further the worker's state is behind."""
+    """Return the cost function for these workers.
+
+    A worker's cost for a partition grows with the distance of the worker's state from the newest state.
+    """
     newest: dict[int, int] = {}
     for one in told.values():
         for partition, offset in one.held.items():
@@ -52,7 +59,7 @@ def cost_of(told: Mapping[str, Told]) -> Cost:
 
 
 def placed(partitions: Sequence[int], loads: Mapping[str, int], cost: Cost) -> dict[int, str]:
-    """Return each partition's member. `loads`: how many other partitions each member has."""
+    """Return the member for each partition. `loads` has the number of other partitions of each member."""
     members = sorted(loads)
     if not members:
         return {}
@@ -62,9 +69,10 @@ def placed(partitions: Sequence[int], loads: Mapping[str, int], cost: Cost) -> d
 def warm_duties(owners: Mapping[int, str], told: Mapping[str, Told], copies: int) -> dict[str, list[int]]:
     """Return the partitions that each member keeps a copy of.
 
-    Each partition gets `copies` members other than its owner, preferably those that have a copy already. The copies
-    of an owner's partitions are spread so that the others have equal numbers if they take these partitions over.
-    Among members without a copy, rendezvous hashing decides: the highest hash of partition and name.
+    Each partition gets `copies` members other than its owner, preferably members that have a copy already. The copies
+    of an owner's partitions are spread over the other members. So these members have equal numbers of partitions if
+    they take over the owner's partitions. Among members without a copy, rendezvous hashing decides: the member with
+    the highest hash of partition and name gets the copy.
     """
     of: dict[str, list[int]] = {member: [] for member in told}
     by_owner: dict[str, list[int]] = {}
@@ -91,7 +99,7 @@ def warm_duties(owners: Mapping[int, str], told: Mapping[str, Told], copies: int
         others = {member: len(by_owner.get(member, [])) for member in told if member != owner}
         for _ in range(min(copies, len(others))):
             for partition, member in placed(partitions, others, cost).items():
-                if member in holders[partition]:  # no other member had room
+                if member in holders[partition]:  # no member without a copy had room
                     member = min(others, key=lambda one: (cost(partition, one), others[one], one))
                 others[member] += 1
                 holders[partition].add(member)
@@ -104,7 +112,10 @@ def _hash(partition: int, name: str) -> bytes:
 
 
 class _Placing:
-    """Places the partitions first that lose most elsewhere; then swaps partitions while that lowers the cost."""
+    """Places each partition on its cheapest member that has room, and then swaps partitions if that lowers the cost.
+
+    The first partitions to be placed are those with the greatest cost difference between their two cheapest members.
+    """
 
     def __init__(self, members: list[str], loads: Mapping[str, int], partitions: Sequence[int], cost: Cost) -> None:
         self._cost = {partition: {member: cost(partition, member) for member in members} for partition in partitions}
@@ -144,7 +155,10 @@ class _Placing:
         self._of[partition] = member
 
     def _improved(self, partition: int) -> bool:
-        """Move the partition to a cheaper member that has room, or swap it if the other loses less. True if moved."""
+        """Move the partition to a cheaper member that has room, or swap it with a partition of a cheaper member.
+
+        It is swapped only if the other partition loses less than this one gains. True if the partition was moved.
+        """
         here, costs = self._of[partition], self._cost[partition]
         for there in sorted(self._members, key=lambda one: (costs[one], one)):
             gain = costs[here] - costs[there]

@@ -1,9 +1,9 @@
 """Overrides of Faust's tables and recovery: rows are restored from changelogs after each assignment.
 
-A fetched batch of a changelog is one event. Each changelog is read to a mark of ours (`marks` says why). For
-partitions that stay, and those whose rows are on this disk, only records behind those that we have read or written
-are read (`Positions`, `Place`); all others are read from the start. Events of an earlier assignment are dropped: an
-offset that counts as read is not read again.
+A fetched batch of a changelog is one event. Each changelog is read up to a mark that this worker writes (`marks`
+gives the reason). If a partition stays with this worker, or if its rows are on this worker's disk, its changelog is
+read from the end of the known rows (`Positions`, `Place`). All other changelogs are read from the start. Events of an
+earlier assignment are dropped. Otherwise their offsets would count as read now, and the records would be skipped.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ KEY_AND_VALUE = attrgetter("key", "value")
 #: Writes marks to partitions of changelogs, retries until they are acknowledged, and returns their offsets.
 Mark = Callable[[Mapping[str, Iterable[int]]], Awaitable[Mapping[tuple[str, int], int]]]
 
-#: Called with a fault that must stop the worker, and where it happened.
+#: Called with an error that must stop the worker, and with a text that names the place where it happened.
 Halt = Callable[[BaseException, str], None]
 
 
 class KeptTable(faust.Table[Any, Any]):
-    """A changelog whose rows live in a `StateStore`."""
+    """A table whose rows are in a `StateStore`, not in a store of Faust."""
 
     def __init__(
         self,
@@ -58,7 +58,10 @@ class KeptTable(faust.Table[Any, Any]):
         self._generation = 0
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        """Restore rows into the `StateStore`. A fault stops the worker: Faust would log it, and wait forever."""
+        """Restore rows into the `StateStore`.
+
+        An error stops the worker. Faust would only log it, and then wait forever for the end of the recovery.
+        """
         for event in batch:
             message = event.message
             records = message.value
@@ -91,25 +94,30 @@ class KeptTable(faust.Table[Any, Any]):
                 self._halt(exc, f"{self.changelog_topic_name}[{message.partition}]")
 
     def persisted_offset(self, tp: TP) -> int | None:
-        """Return the last offset that rows here include, -1 for none: with None, Faust resumes where it stopped."""
+        """Return the offset of the last changelog record that memory includes; -1 if there is none.
+
+        If it were None, Faust would continue at the offset at which the last recovery stopped.
+        """
         return (self.positions.known(tp.partition) or 0) - 1
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        """Decide for each partition where its changelog is read from; Faust knows only partitions that stay.
+        """Decide for each assigned partition from which offset its changelog is read.
 
-        Records are read again from the commit, so rows must equal their changelog: unwritten changes are undone.
-        A partition that we also had in the previous generation had no other owner in between; its changelog is
-        read from where memory ends, all others from where the disk ends. An expelled worker that rejoined has
-        missed a generation. A sole member that rejoins may keep its generation.
+        After this, records are read again from the committed offset. So the rows must equal the changelog, and
+        changes that are not written are undone. If we also had a partition in the previous generation, it had no
+        other owner in between, and its changelog is read from the position of memory. The changelogs of all other
+        partitions are read from the position of the disk. A worker that was expelled and rejoins has missed a
+        generation. But the only member of a group may rejoin in the same generation.
         """
         follows, self._generation = generation_id - self._generation in (0, 1), generation_id
         ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
         new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
         try:
             await self._on_disk.own(ours)
-            # Rows may have been written meanwhile, or be in flight: nothing is awaited from here on.
+            # Rows may have been written during this await, so positions are read only now, and nothing is awaited
+            # after.
             stays = {one for one in ours - new if follows and self.positions.known(one) is not None}
             self._hold(stays)
             for partition in ours - stays:
@@ -118,14 +126,14 @@ class KeptTable(faust.Table[Any, Any]):
             self._halt(exc, self.changelog_topic_name)
 
     def _resume(self, partition: int) -> None:
-        """Resume where the rows on the disk end."""
+        """Take the position of the rows on the disk, if there are any."""
         if (place := self._on_disk.resume(self.changelog_topic_name, partition)) is not None:
             self.positions.resume(partition, place.offset, place.rows)
             if self.progress is not None:
                 self.progress.resume(partition, place.read)
 
     def _hold(self, partitions: Collection[int]) -> None:
-        """Keep the rows of these partitions as their changelog has them, and drop all others."""
+        """Set the rows of these partitions back to the content of the changelog. Drop the rows of all others."""
         self.positions.keep(partitions)
         if self.progress is not None:
             self.progress.keep(partitions)
@@ -133,18 +141,21 @@ class KeptTable(faust.Table[Any, Any]):
         self.kept.undo()
 
     def start_over(self, partition: int) -> None:
-        """Drop all state of the partition: its changelog is read from the start."""
+        """Drop all state of the partition, so that its changelog is read from the start."""
         self.positions.start_over(partition)
         if self.progress is not None:
             self.progress.start_over(partition)
-        self.kept.own(frozenset(range(self.partitions or 0)) - {partition})  # all others, with rows or without
+        self.kept.own(frozenset(range(self.partitions or 0)) - {partition})  # keeps all others
         try:
             self._on_disk.clear(self.changelog_topic_name, partition)
         except DataDirError as exc:
             self._halt(exc, f"{self.changelog_topic_name}[{partition}]")
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        """Note what memory holds of each changelog. A fault stops the worker: Faust would never be ready."""
+        """Note the position of memory in each changelog, and call the callbacks for the end of a recovery.
+
+        An error in a callback stops the worker. Otherwise the worker would never become ready.
+        """
         ends = cast(KeptRecovery, cast(Any, self.app.tables).recovery).active_highwaters
         for tp in active_tps:
             # A change made while rows were read may be based on older rows, and could not be undone.
@@ -159,11 +170,14 @@ class KeptTable(faust.Table[Any, Any]):
 class KeptRecovery(Recovery):
     """Reads changelogs up to the marks that it writes to them at its start."""
 
-    #: The offset of the last record of each changelog that was held when recovery began; -1 if none was.
+    #: By changelog partition, the offset of the last record that memory included when the recovery began; -1 if none.
     _began: Mapping[TP, int] = MappingProxyType({})
 
     async def _build_highwaters(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
-        """Write a mark to each changelog, and read up to it: reported ends may lie before a former owner's rows."""
+        """Write a mark to each changelog. The recovery ends at the offset of the mark.
+
+        An end that the broker reports may be too low: it may lie before rows of a former owner.
+        """
         assignments, tps = self._assignments(), set(tps)  # Faust changes its set when partitions move
         by_changelog: dict[str, list[int]] = defaultdict(list)
         for tp in tps:
@@ -193,7 +207,7 @@ class KeptRecovery(Recovery):
             return
         starts = await cast(Any, self.app.consumer)._earliest([tp for tp in tps if held[tp]])
         self._require(assignments)
-        # Rows written meanwhile lie behind this recovery's mark, so `held` from before the await decides.
+        # Use the positions from before the await, `held`: rows written meanwhile lie after this recovery's mark.
         for tp, start in starts.items():
             if 0 < (held[tp] or 0) <= start + 1 and start:  # + 1: `held` may include this recovery's mark
                 log.warning(
@@ -202,12 +216,15 @@ class KeptRecovery(Recovery):
                 cast(KeptTable, self.tp_to_table[tp]).start_over(tp.partition)
 
     def _set_recovery_started(self) -> None:
-        """Clear the signal of the last end, which `_slurp_changelogs` leaves set."""
+        """Clear the signal that the last recovery has ended. `_slurp_changelogs` leaves it set."""
         super()._set_recovery_started()
         self.signal_recovery_end.clear()
 
     async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
-        """Start over in changelogs that end before our position: they were recreated, and Faust waits forever."""
+        """Start over with changelogs that end before our position, because they were recreated.
+
+        Faust would wait forever for their records.
+        """
         for tp in tps:
             table = cast(KeptTable, self.tp_to_table[tp])
             held = max(destination.get(tp) or -1, table.persisted_offset(tp) or -1)
@@ -222,7 +239,10 @@ class KeptRecovery(Recovery):
             self._began = {tp: -1 if destination.get(tp) is None else destination[tp] for tp in tps}
 
     def read_of_all(self) -> dict[int, tuple[int, int]]:
-        """Return (records read, records to read) by partition; empty when all tables are recovered."""
+        """Return, by partition, the number of changelog records read in this recovery, and the total number to read.
+
+        Empty if no recovery is running.
+        """
         found: dict[int, tuple[int, int]] = {}
         for tp, began in self._began.items() if self.in_recovery else ():
             done, of_all = found.get(tp.partition, (0, 0))
@@ -233,7 +253,7 @@ class KeptRecovery(Recovery):
 
     @Service.task
     async def _slurp_changelogs(self) -> None:
-        """Apply each batch at once, and only those of this assignment: Faust also applies stale ones."""
+        """Apply each batch at once. Skip batches of earlier assignments, which Faust would apply as well."""
         queue = self.tables.changelog_queue
         while not self.should_stop:
             event = await queue.get()
@@ -245,10 +265,13 @@ class KeptRecovery(Recovery):
                 self.tp_to_table[message.tp].apply_changelog_batch([event])
             if self.in_recovery and not self.need_recovery():
                 self._set_recovery_ended()
-                self.signal_recovery_end.set()  # it stays set: a waiter may come later
+                self.signal_recovery_end.set()  # it stays set, because a task may wait for it only later
 
     async def _wait(self, coro: Any, timeout: Any = None) -> None:
-        """Recover again if the broker does not answer in time: Faust takes that for the end of the service."""
+        """Start the recovery again if the broker does not answer in time.
+
+        Faust would take the time-out for the end of the service, and end the recovery silently.
+        """
         try:
             await super()._wait(coro, timeout)
         except ServiceStopped:
@@ -260,14 +283,14 @@ class KeptRecovery(Recovery):
 
 
 class KeptTables(TableManager):
-    """The tables of an app, all of which exist when it starts."""
+    """The tables of an app. All of them must be added before the app starts."""
 
     def __init__(self, app: Any, **kwargs: Any) -> None:
         super().__init__(app, **kwargs)
-        # Ours, before Faust makes its own. Without `loop`, which would have to run already.
+        # Set before Faust creates its own recovery. Without the argument `loop`: no loop is running yet.
         self.kept_recovery = self._recovery = KeptRecovery(app, self, beacon=self.beacon)
 
     async def on_start(self) -> None:
-        """Start recovery at once: Faust sleeps for a second first, for tables that are declared late."""
+        """Start the recovery at once. Faust would first sleep for a second, for tables that are declared late."""
         await self._update_channels()
         await self.recovery.start()

@@ -1,4 +1,4 @@
-"""Seeks partitions to their first offset to read after an assignment."""
+"""After an assignment, seeks each partition to the first offset that must be read."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from streams.kafka.faust.threads import ConsumerThread
 
 
 class Seeking(ConsumerState):
-    """Faust calls `perform_seek` after an assignment, and `seek_wait` for changelogs."""
+    """Overrides `perform_seek`, which Faust calls after an assignment, and `seek_wait`, for changelogs."""
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
-        """Note where recovery starts to read changelogs.
+        """Note the offsets at which a recovery begins to read changelogs.
 
-        A fetch in flight brings rows before the flow resumes. Faust drops these rows, and then waits for them.
+        A fetch in flight may bring rows before the flow resumes. Faust drops these rows, and would then wait for them
+        forever. `Fetching` seeks back to the noted offsets and reads them again.
         """
         self._restored_from, self._recoveries = dict(partitions), self._recoveries + 1
         await super().seek_wait(partitions)
 
     async def perform_seek(self) -> None:
-        """Stop the flow, then seek; partitions without a commit are read from their start.
+        """Stop the flow, and then seek. Partitions without a committed offset are read from their start.
 
-        Faust reads between the resumption of partitions and that of the flow, and drops those records.
+        Faust resumes the partitions before the seek. Without the stop, it would fetch their records before the seek
+        is complete, and drop them.
         """
         if self.flow_active:
             self.stop_flow()  # recovery resumes it right after this
@@ -54,7 +56,7 @@ class Seeking(ConsumerState):
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
         expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
-        for tp in (*uncommitted, *thread.others):  # an operator who sets an offset back wants its records read
+        for tp in (*uncommitted, *thread.others):  # if an operator sets an offset back, its records are new again
             self._hot.start_over(TP(*tp))
         if uncommitted:  # seek_to_committed() does not move these
             starts = await self.earliest_offsets(*uncommitted)
@@ -69,7 +71,7 @@ class Seeking(ConsumerState):
             if tp.topic in self._hot.topics:
                 self._ledgers[tp].begin(offset)
                 self._expected[tp] = offset
-        self.sought = ours  # not those assigned since: their committed offset is unknown
+        self.sought = ours  # without partitions that were assigned since: their committed offset is unknown
         for call in self._hot.on_seek:
             await call()
 

@@ -36,30 +36,32 @@ class Lost(NamedTuple):
 
 
 class HotState:
-    """Installed topics and stores, the state of partitions, and callbacks; shared by all overrides."""
+    """Installed topics and stores, the state of partitions, and callbacks. All overrides share this object."""
 
     def __init__(self, stores: WindowStores | None, isolation_level: str) -> None:
         self.isolation_level = isolation_level
         self.topics: set[str] = set()
         #: The tables' topics. They exist when the app starts.
         self.changelogs: set[str] = set()
-        #: Counts assignments of partitions, to notice one that happened during an `await`.
+        #: The number of assignments of partitions. It shows whether one has happened during an `await`.
         self.assignments = 0
-        #: Recreated topics. The group's offsets may be of the deleted log: Kafka drops them, but perhaps only after
-        #: the topic was recreated. So an offset counts only if this worker has committed it.
+        #: Recreated topics. The group's offsets of such a topic may belong to the deleted log: Kafka deletes these
+        #: offsets, but perhaps only after the topic was recreated. So an offset counts only if this worker has
+        #: committed it.
         self.started_over: frozenset[str] = frozenset()
         self.outbox = Outbox()
         self.outbox.on_not_allowed = partial(self.halt, where="the due records")
-        #: The tables' rows on the disk.
+        #: The stores of the tables' rows on disk; None if the worker has none.
         self.stores = self.outbox.stores = stores
-        #: Fetches the rows of newly opened partitions from a source that is nearer than their changelogs, if any.
+        #: Called before the stores of partitions are opened. It may fetch their rows from a faster source than their
+        #: changelogs.
         self.bring_windows: Callable[[Sequence[int]], Awaitable[None]] | None = None
         self.outbox.on_disk_failure = partial(self.halt, where="windows")
         self.attempts = Attempts()
         self._progress: dict[str, Progress] = {}
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
         self.waiters = Waiters()
-        #: The offset before which a partition is readable although effects of a batch are still pending.
+        #: By partition, the offset before which changes count as readable, although effects may still be pending.
         self._readable: dict[TP, int] = {}
         #: Requests in flight for the end offsets of the log, by topic.
         self._asking_ends: dict[str, asyncio.Future[dict[int, int]]] = {}
@@ -71,33 +73,37 @@ class HotState:
         self._halted = asyncio.Event()
 
     def start_over(self, tp: TP) -> None:
-        """Forget how far the partition's records are in the tables: they all count as new."""
+        """Forget the offset before which the partition's records are in the tables: all of them count as new."""
         if tp.topic in self._progress:
             self._progress[tp.topic].start_over(tp.partition)
 
     def forget_readable(self) -> None:
-        """Forget readable offsets and end all waits: partitions are assigned or sought again."""
+        """Forget readable offsets, and end all waits. Call this if partitions are assigned, revoked or sought."""
         self._readable.clear()
         self.waiters.moved()
 
     def halt(self, exc: BaseException, where: str) -> None:
-        """Acknowledge and commit nothing from now on; records in process are read again later."""
+        """Stop the worker with this error. From now on, nothing is acknowledged or committed.
+
+        Records that are being processed are read again after a restart. Only the first error counts. `where` names
+        the place for the log.
+        """
         if self.halted is None:
             self.halted = exc
             if isinstance(exc, BrokerEmptied):  # the command that runs the worker logs it, and restarts the worker
                 log.info("%s: the worker starts over: %s", where, exc)
-            elif not isinstance(exc, NOT_ALLOWED):  # `BrokerLink.lacking` finds out which right
+            elif not isinstance(exc, NOT_ALLOWED):  # `BrokerLink.lacking` finds the missing right
                 log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)
             self._halted.set()
 
     async def until_halted(self) -> None:
-        """Wait for a fault that stops the worker, and raise it."""
+        """Wait for the error with which `halt` is called, and raise it."""
         await self._halted.wait()
         assert self.halted is not None
         raise self.halted
 
 
 class Transport(driver.Transport):
-    """`HotPath` sets it on an app; `ConsumingTransport` sets its consumer."""
+    """The base class of `ConsumingTransport`. `HotPath` sets `hot`, which the consumer and its thread use."""
 
     hot: HotState

@@ -22,7 +22,10 @@ from tables.windows.window_stores import WindowStores
 
 
 class Restored(NamedTuple):
-    """A recovered partition of a table: `rows` records were read or written; its changelog begins at `start`."""
+    """A recovered partition of a table. Its changelog begins at offset `start`.
+
+    `rows` is the number of rows that were read or written since the changelog was last read from its start.
+    """
 
     table: str
     topic: str
@@ -32,7 +35,7 @@ class Restored(NamedTuple):
 
 
 class ConsumerStatus(HotState):
-    """How far topics are read, committed and recovered; whether the group and the broker answer."""
+    """Reports the progress of reading, commits and recovery, and whether the group and the broker answer."""
 
     def __init__(self, app: faust.App, stores: WindowStores | None, isolation_level: str) -> None:
         super().__init__(stores, isolation_level)
@@ -51,9 +54,10 @@ class ConsumerStatus(HotState):
         return max(consumer.done(tp), self._readable.get(tp, 0))
 
     async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
-        """Wait until the effects of the record at `offset` can be read; False if its partition is not ours, or moves.
+        """Wait until the effects of the record at `offset` can be read, and return True.
 
-        Waits without end if no such record is ever written.
+        Returns False if the partition is not ours, or when it moves. Waits without end if no such record is ever
+        written.
         """
         before = self.readable_before(topic, partition)
         if before is None or before > offset:
@@ -61,10 +65,10 @@ class ConsumerStatus(HotState):
         return await self.waiters.until(TP(topic, partition), offset)
 
     async def is_written(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether the log reaches this offset; True if the partition is not ours.
+        """True if the end of the log is after this offset, or if the partition is not ours.
 
-        Asks the broker if the offset is beyond the known end; concurrent callers share one request. Raises
-        `NotReady` if the broker does not answer.
+        If the offset is beyond the known end, asks the broker for the end. Concurrent callers share one request.
+        Raises `NotReady` if the broker does not answer.
         """
         consumer, tp = cast(Consumer, self.app.consumer), TP(topic, partition)
         before = self.readable_before(topic, partition)
@@ -80,7 +84,7 @@ class ConsumerStatus(HotState):
         return offset < said.get(partition, offset + 1)
 
     def _asked_ends(self, topic: str, asked: asyncio.Future[dict[int, int]]) -> None:
-        """Forget the request. Its error counts as retrieved: all callers may have gone."""
+        """Forget the request. Mark its error as retrieved, because all callers may have been cancelled."""
         self._asking_ends.pop(topic, None)
         if not asked.cancelled():
             asked.exception()
@@ -92,9 +96,10 @@ class ConsumerStatus(HotState):
         return consumer is not None and consumer._coordinator.coordinator_id is not None
 
     def processed(self, topic: str, ends: Mapping[int, int] | None = None) -> int:
-        """Return how many records of the topic are processed, from the start of the assigned partitions.
+        """Return the number of processed records of the topic: the sum of our partitions' committable offsets.
 
-        With `ends`, count only records before these offsets: `sum(ends.values())` when all are processed.
+        With `ends`, an offset counts only up to the end of its partition. So the result is `sum(ends.values())` when
+        all records before these ends are processed.
         """
         done = self._committable(topic)
         if ends is None:
@@ -108,18 +113,24 @@ class ConsumerStatus(HotState):
         return {tp.partition: end for tp, end in (await consumer.highwaters(*ours)).items()}
 
     def committed(self, topic: str) -> dict[int, int]:
-        """Return the group's offset in each of our partitions of the topic that was sought since its assignment."""
+        """Return the group's offset in each of our partitions of the topic; 0 if it has none.
+
+        Partitions that were not sought since their assignment are left out.
+        """
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.sought if tp.topic == topic and tp in consumer.assignment()]
         return {tp.partition: consumer._committed_offset.get(tp) or 0 for tp in ours}
 
     def read_from_start(self, topic: str) -> list[int]:
-        """Return our partitions of the topic without a committed offset whose log still begins at offset 0."""
+        """Return our partitions of the topic that have no committed offset, if their log begins at offset 0."""
         consumer = cast(Consumer, self.app.consumer)
         return [tp.partition for tp in consumer.from_start if tp.topic == topic]
 
     def has_started_over(self) -> bool:
-        """Whether this worker has committed in all of its partitions of recreated topics that have records."""
+        """True if this worker has committed an offset in each of its partitions of recreated topics.
+
+        Empty partitions do not need a commit. False if the worker has no partition of these topics.
+        """
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.assignment() if tp.topic in self.started_over]
         done = cast(ConsumerThread, consumer._thread).committed
@@ -131,11 +142,11 @@ class ConsumerStatus(HotState):
         return {tp.partition: offset for tp, offset in moved.items() if tp.topic == topic}
 
     def recovering(self) -> dict[int, tuple[int, int]]:
-        """Return (changelog records read, records to read) of each partition in recovery."""
+        """Return, by partition in recovery, the number of changelog records read, and the total number to read."""
         return cast(KeptTables, self.app.tables).kept_recovery.read_of_all()
 
     async def restored(self) -> list[Restored]:
-        """Return what we hold of each of our partitions of each table since the last recovery."""
+        """Return a `Restored` for each table and each of our partitions that is recovered."""
         consumer = cast(Consumer, self.app.consumer)
         ours = {TP(*tp) for tp in consumer.assignment()}
         tables = {
@@ -151,11 +162,11 @@ class ConsumerStatus(HotState):
         return [
             Restored(table.name, tp.topic, tp.partition, starts[tp], table.positions.rows[tp.partition])
             for tp, table in found.items()
-            if tp.partition in table.positions.rows  # else it was reassigned meanwhile, and is being read
+            if tp.partition in table.positions.rows  # otherwise it was reassigned, and is being read
         ]
 
     async def forgotten(self) -> list[str]:
-        """Return topics for which the broker reports a smaller committed offset than it acknowledged to us."""
+        """Return the topics for which the broker reports a smaller committed offset than it acknowledged to us."""
         thread = cast(Any, self.app.consumer)._thread
         told = {
             driver.ensure_aiokafka_TP(tp): offset for tp, offset in thread.known.items() if tp.topic in self.topics
@@ -182,15 +193,15 @@ class ConsumerStatus(HotState):
         return next((url.rstrip("/") for url, held in members.items() if partition in held.get(topic, ())), None)
 
     def lag(self) -> dict[str, int]:
-        """Records of the assigned partitions that are not yet committed, by topic."""
+        """Return, by topic, the number of records in our partitions that are not committed yet."""
         return self._by_topic(self.lag_by_partition())
 
     def lag_by_partition(self) -> dict[tuple[str, int], int]:
-        """The same, by topic and partition."""
+        """Return, by topic and partition, the number of records that are not committed yet."""
         return self._lag_from(cast(Consumer, self.app.consumer).kept)
 
     def backlog(self, topic: str) -> int:
-        """Records of the assigned partitions of the topic that are not yet processed."""
+        """Return the number of records in our partitions of the topic that are not processed yet."""
         return self._by_topic(self._lag_from(cast(Consumer, self.app.consumer).done))[topic]
 
     def _lag_from(self, reached: Callable[[TP], int]) -> dict[tuple[str, int], int]:
@@ -208,7 +219,10 @@ class ConsumerStatus(HotState):
         return totals
 
     def not_committing(self) -> Failing | None:
-        """Return how long, and why, commits have failed; None if they succeed or there is nothing to commit."""
+        """Return the time for which commits have failed, and the reason.
+
+        None if commits succeed, or if there is nothing to commit.
+        """
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.assignment() if tp.topic in self.topics]
         if not any(consumer.done(tp) > consumer.kept(tp) for tp in ours):
@@ -217,7 +231,10 @@ class ConsumerStatus(HotState):
         return self.attempts.failing(_not_taken_by(topic) if topic else "")
 
     def not_marking(self) -> Failing | None:
-        """Return how long a changelog has not taken its mark, so that recovery cannot begin; None otherwise."""
+        """Return the time for which a changelog has not accepted its end mark, and the reason; None otherwise.
+
+        Without the mark, the recovery cannot begin to read.
+        """
         topic, failing = self.outbox.waits_for, self.attempts.failing("")
         return failing._replace(reason=_not_taken_by(topic)) if failing and topic else None
 

@@ -21,20 +21,25 @@ from streams.kafka.faust.shared import Transport
 
 log = logging.getLogger(__name__)
 
-#: How long a broker may hold back an empty fetch. A node gets one fetch at a time, so a partition with an empty
-#: buffer waits for the fetch of other partitions: with Faust's 1,500 ms, intake stalls.
+#: Maximum milliseconds for which a broker may hold back the answer to a fetch without records. Each broker gets one
+#: fetch at a time, so a partition with an empty buffer waits for the fetch of other partitions. With Faust's 1,500
+#: ms, the intake of messages would stall.
 FETCH_WAIT_MS = 50
 
-#: The metadata of an offset that a worker has committed; a tool that sets the group's offsets leaves it out.
+#: The metadata that a worker stores with each committed offset. Other tools that set the group's offsets do not store
+#: it.
 OURS = "siltstone"
-#: Metadata that tests whether the broker keeps it.
+#: Metadata that is committed to test whether the broker keeps metadata.
 TRIED = "siltstone?"
 
 UNKNOWN_MEMBER_ID = JoinGroupRequest.UNKNOWN_MEMBER_ID
 
 
 class DaemonThread(WorkerThread):
-    """Dies with the process: Faust's thread keeps a worker alive that stops while its broker does not answer."""
+    """A daemon thread, which does not keep the process alive.
+
+    If the broker does not answer, Faust's own thread would prevent a stopped worker from ending.
+    """
 
     def __init__(self, service: Any, **kwargs: Any) -> None:
         super().__init__(service, **kwargs)
@@ -42,7 +47,7 @@ class DaemonThread(WorkerThread):
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
-    """Created by the consumer."""
+    """The thread in which aiokafka's consumer runs. Faust's consumer creates it."""
 
     Worker = DaemonThread
 
@@ -52,17 +57,18 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self.known: dict[TP, int] = {}
         #: Partitions in which this worker has committed an offset.
         self.committed: set[TP] = set()
-        #: Committed offsets found by the last seek without our metadata, that is, set by another tool.
+        #: Committed offsets that the last seek found without our metadata. If the broker keeps metadata, another tool
+        #: has set them.
         self.others: Mapping[TP, int] = {}
         #: `others` if the broker keeps metadata, otherwise empty.
         self.moved: Mapping[TP, int] = {}
         self._keeps: bool | None = None
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
-        """Set what Faust fixes: the wait of a fetch, the isolation level, and the metadata of commits.
+        """Set options that Faust does not expose: the wait of a fetch, the isolation level, the metadata of commits.
 
-        Faust's fetches hold each other up for 1.5 s and bring aborted records; its commits carry no metadata, so
-        offsets that an operator has set could not be told from ours.
+        Faust's fetches would delay each other by 1.5 s, and would bring aborted records. Its commits have no
+        metadata, so offsets that an operator has set could not be distinguished from ours.
         """
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
@@ -76,13 +82,19 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
     async def _wakeup_timer_in_thread(self) -> None:
-        """Wake the worker's loop without a coroutine: Faust schedules one, which a closed loop would never await."""
+        """Wake the worker's event loop without a coroutine.
+
+        Faust schedules a coroutine, which would never be awaited if the loop is closed.
+        """
         self.last_wakeup_at = time.monotonic()
         with contextlib.suppress(RuntimeError):
             self.parent_loop.call_soon_threadsafe(int)
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Note the offsets that the broker has accepted. Faust also notes refused ones."""
+        """Commit the offsets of assigned partitions, and note those that the broker has accepted.
+
+        Faust also notes refused offsets as committed.
+        """
         ours = self.assignment()
         taken = {tp: offset for tp, offset in offsets.items() if tp in ours}
         if not taken or not await super()._commit(taken):
@@ -92,9 +104,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return True
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Seek, and find committed offsets without our metadata: an operator has set these, and wants them read.
+        """Seek to the committed offsets, and find those without our metadata.
 
-        Raises `IllegalStateError` if partitions are revoked meanwhile.
+        An operator has set them, and wants the records from there on to be read. Raises `IllegalStateError` if
+        partitions are revoked meanwhile.
         """
         consumer = self._ensure_consumer()
         if not (ours := [driver.ensure_aiokafka_TP(tp) for tp in consumer.assignment()]):
@@ -107,7 +120,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return cast(Mapping[TP, int], committed)
 
     async def _keeps_metadata(self, offsets: Mapping[TP, int]) -> bool:
-        """Whether the broker keeps the metadata of offsets, tested with one of these; the embedded one does not."""
+        """True if the broker keeps the metadata of offsets. The embedded broker does not.
+
+        The test commits one of these offsets again, with the metadata `TRIED`.
+        """
         if not offsets:
             return False
         if self._keeps is None:
@@ -137,8 +153,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     async def _highwaters(self, partitions: list[TP]) -> Mapping[TP, int]:
         """Return the end of each partition, taken from a fetch.
 
-        Tansu answers the usual request with an offset that is too early, or does not exist. On Apache Kafka both
-        ways agree.
+        Tansu's answer to the usual request is an offset that may be too low, or may not exist any more. On Apache
+        Kafka, both requests give the same end.
         """
         conf, transport = self.app.conf, cast(Transport, self.transport)
         probe = aiokafka.AIOKafkaConsumer(

@@ -1,9 +1,9 @@
 """Makes aiokafka's clients close completely when they are stopped.
 
-A stopping client cancels its own tasks and awaits them. A task that has not begun, or a fetch that waits for its
-retry after an error, passes its cancellation on to the caller that stops the consumer: the caller seems to be
-cancelled itself, and connections stay open. A client that is cancelled while it asks for the brokers also leaves its
-first connection open.
+When a client stops, it cancels its own tasks and awaits them. Without this patch, a task that has not begun, or a
+fetch that waits for its retry after an error, passes its cancellation on to the caller that stops the client. The
+caller then seems to be cancelled itself, and connections stay open. A client that is cancelled while it requests the
+list of brokers would also leave its first connection open.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]
 
     async def close(self) -> None:
         self._fetch_task.cancel()
-        await asyncio.wait([self._fetch_task])  # first: it creates fetches
+        await asyncio.wait([self._fetch_task])  # first, because this task creates fetches
         fetches, self._pending_tasks = self._pending_tasks, set()
         for fetch in fetches:
             fetch.cancel()
@@ -67,5 +67,5 @@ class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]
 
 class _NoGroupCoordinator(group_coordinator.NoGroupCoordinator):  # type: ignore[misc]
     async def close(self) -> None:
-        await asyncio.sleep(0)  # its task begins: once begun, it ends cleanly when cancelled
+        await asyncio.sleep(0)  # lets its task begin: a task that has begun ends cleanly when it is cancelled
         await super().close()

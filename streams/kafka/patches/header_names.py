@@ -1,11 +1,10 @@
-"""Replaces how aiokafka reads the records of a fetch: any header name is accepted, and record objects are light.
+"""Replaces the code by which aiokafka reads fetched records. Any header name is accepted, and reading is faster.
 
-aiokafka requires header names in UTF-8; Kafka does not, and some producers write arbitrary bytes.
+aiokafka requires that header names are UTF-8. Kafka does not, and some producers write arbitrary bytes. Without this
+patch, such a record would stop every consumer of its partition, again and again. If a name is not UTF-8, each of its
+bytes that is not ASCII is replaced by `?`. (A Java consumer would show U+FFFD.) Our own header names stay unchanged.
 
-Such a record would stop every consumer of its partition, again and again. In a name that is not UTF-8, each byte that
-is not ASCII becomes `?`, where a Java consumer would show U+FFFD; our own header names are not affected.
-
-aiokafka makes a dataclass of every record; a struct takes less time.
+aiokafka creates a dataclass object for every record. A msgspec struct takes less time.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class FetchedRecord(msgspec.Struct, gc=False):
 
 
 def take_any_header_name() -> None:
-    """From now on, every consumer of this process reads such records. A second call changes nothing."""
+    """From now on, every consumer of this process accepts any header name. A second call changes nothing."""
     fetcher.MemoryRecords, fetcher.PartitionRecords = _FetchedRecords, _PartitionRecords
 
 
@@ -75,7 +74,7 @@ class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
         )
 
     def __iter__(self) -> Iterator[Any]:
-        return self._records_iterator  # aiokafka's own calls a function for each record
+        return self._records_iterator  # aiokafka's iterator would call a function for each record
 
     def _unpack_records(self) -> Iterator[Any]:
         try:
@@ -86,7 +85,7 @@ class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 class _MendedRecords(_MemoryRecordsPy):  # type: ignore[misc]
-    """The same records from an offset on, read by aiokafka's slow reader."""
+    """The same records, from `offset` on, read by aiokafka's slow reader. Its code in Python can be overridden."""
 
     _next_slice: Any
     _pos: int
@@ -95,7 +94,7 @@ class _MendedRecords(_MemoryRecordsPy):  # type: ignore[misc]
         super().__init__(raw)
         while (first := self._next_slice) is not None:
             end = self._pos
-            if super().next_batch().next_offset > offset:  # an earlier batch would set the reader back
+            if super().next_batch().next_offset > offset:  # an earlier batch would set the position back
                 self._next_slice, self._pos = first, end
                 break
 

@@ -104,15 +104,15 @@ _OWNERS: Final[Mapping[str, Any]] = {
 
 @functools.cache
 def fingerprint(name: str) -> str:
-    """The hash of an installed source, by its name in `FAUST` or `AIOKAFKA`; computed once per process."""
+    """Return the hash of an installed source, by its name in `FAUST` or `AIOKAFKA`. It is computed only once."""
     owner, method = name.rsplit(".", 1)
-    # A patch of this process may stand in its place by now.
+    # A patch may have replaced the function in this process, so the original is hashed.
     function = _UNPATCHED.get(name) or getattr(_OWNERS[owner], method)
     source = inspect.getsource(getattr(function, "fun", function))  # `Service.task` wraps its function
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
-#: Sources that `patches/` replaces in place.
+#: The original functions that `patches/` replaces on their classes.
 _UNPATCHED: Final[Mapping[str, Any]] = {"AIOKafkaClient.bootstrap": client.AIOKafkaClient.bootstrap}
 
 

@@ -12,7 +12,7 @@ from streams.kafka.patches.topic_creation import create_no_topics
 
 @functools.cache
 def patch_aiokafka() -> None:
-    """Patch all clients of this process, once. Raises `LibraryChanged` if aiokafka is not the expected one."""
+    """Patch all clients of this process, once. Raises `LibraryChanged` if a source of aiokafka differs."""
     check_aiokafka()
     create_no_topics()
     close_completely()

@@ -1,4 +1,8 @@
-"""Keeps aiokafka's clients from creating topics: each of their requests allows it, and many clusters then do it."""
+"""Prevents aiokafka's clients from creating topics.
+
+Without this patch, each of their metadata requests allows the creation of the requested topic, and many clusters then
+create it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 
 def create_no_topics() -> None:
-    """From now on, no client of this process creates a topic by asking about it. A second call changes nothing."""
+    """From now on, no metadata request of this process creates a topic. A second call changes nothing."""
     asked = partial(MetadataRequest, allow_auto_topic_creation=False)
     aiokafka.client.MetadataRequest = asked
     aiokafka.admin.client.MetadataRequest = asked

@@ -1,1 +1,1 @@
-"""Checks that the topics are what they must be, and stay so."""
+"""Checks the topics: against their specifications at the start, and for changes while the worker runs."""

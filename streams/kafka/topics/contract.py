@@ -1,4 +1,4 @@
-"""The topics of a worker: created as specified, and compared with the specification."""
+"""Creates a worker's topics from their specifications, and compares existing topics with these specifications."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from tables.database.inspection import users
 
 log = logging.getLogger(__name__)
 
-#: How long a broker may take to report settings of topics. Tansu closes the connection at some requests.
+#: Maximum seconds for a broker to report settings of topics. Tansu closes the connection at some of these requests.
 DESCRIBE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """All that is wrong with one topic, and the command that corrects it. `loses`: no worker starts with it."""
+    """All wrong settings of one topic (`what`), and the command that corrects them.
+
+    If `loses`, memory would be lost with these settings, so no worker starts.
+    """
 
     topic: str
     what: str
@@ -43,18 +46,24 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`untold`: topics whose settings the broker does not report; perhaps the right DESCRIBE_CONFIGS is missing."""
+    """`unfit` are the topics with wrong settings. `untold` are topics whose settings the broker does not report.
+
+    Perhaps the right DESCRIBE_CONFIGS on these topics is missing.
+    """
 
     unfit: Sequence[Unfit]
     untold: Sequence[str]
 
 
 async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None, log_ms: int | None = None) -> None:
-    """Create missing topics (changelogs always) and compare the existing ones, before a worker reads.
+    """Create missing topics, and compare existing topics with their specifications, before a worker reads.
 
-    Partition counts come first: topics are created with that of the settings. Harmless differences are warned of.
-    `log_ms` is how far back `long-term` must reach if checkpoints have the rest. Raises `TopicsUnfit` if memory would
-    be lost, `SettingsError` if topics are missing, refused or have other numbers of partitions, `BrokerUnavailable`.
+    Changelogs are created even if `kafka.create_topics` is false. Partition counts are checked first, because topics
+    are created with the count of the settings. Differences that lose no memory are only logged, as warnings. `log_ms`
+    is the time in milliseconds that `long-term` must reach back if checkpoints have the older events.
+
+    Raises `TopicsUnfit` if memory would be lost; `SettingsError` if topics are missing, cannot be created, or have
+    other numbers of partitions; `BrokerUnavailable`.
     """
     async with admin_client(kafka) as admin:
         counts = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
@@ -74,7 +83,10 @@ async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None, log_
 
 
 async def partitions_disagree(kafka: KafkaSettings, counts: Mapping[str, int], data_dir: Path | None) -> str | None:
-    """Return what is wrong with the partition counts, and what to do; `counts` are of all existing topics."""
+    """Return a text with the wrong partition counts and their correction; None if all counts are right.
+
+    `counts` has the partition counts of all existing topics.
+    """
     specs = (*topic_specs(kafka), *changelog_specs(kafka))
     keyed = {spec.name: counts[spec.name] for spec in specs if spec.keyed and counts.get(spec.name)}
     if set(keyed.values()) == {kafka.partitions} and Topics.with_prefix(kafka.topic_prefix).long_term in keyed:
@@ -84,7 +96,7 @@ async def partitions_disagree(kafka: KafkaSettings, counts: Mapping[str, int], d
 
 
 async def compare(admin: AIOKafkaAdminClient, kafka: KafkaSettings, log_ms: int | None = None) -> Compared:
-    """Return what is wrong with the existing topics. A missing topic is not asked for by its name."""
+    """Compare the settings of the existing topics with their specifications. Missing topics are ignored."""
     specs = {spec.name: spec for spec in (*topic_specs(kafka, log_ms), *changelog_specs(kafka))}
     described = [topic for topic in await admin.describe_topics() if topic["topic"] in specs and topic["partitions"]]
     replicas = {
@@ -101,10 +113,10 @@ async def compare(admin: AIOKafkaAdminClient, kafka: KafkaSettings, log_ms: int 
 
 
 async def settings_of(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """Return all reported settings by topic. Tansu reports only those that were set, no defaults."""
+    """Return all reported settings by topic. Tansu reports only settings that were set explicitly, no defaults."""
     if not topics:
         return {}
-    # Without names of settings: Tansu closes the connection if a named one was not set.
+    # The request names no settings: Tansu closes the connection if a named setting was not set.
     asked = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
     try:
         async with asyncio.timeout(DESCRIBE_SECONDS):

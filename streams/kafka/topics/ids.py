@@ -1,6 +1,7 @@
-"""Ids of topics: each topic gets an id of its own when it is created (Metadata, version 12).
+"""Ids of topics. Kafka gives each topic a unique id when the topic is created.
 
-aiokafka knows the versions up to 5, which have no ids. The requests create no topics.
+Version 12 of Kafka's Metadata request returns these ids. aiokafka has only the versions up to 5, so the request is
+defined here. It does not create topics.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ GONE = Identity(None, 0)
 
 
 async def identities(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Identity]:
-    """Return the topics' identities, without those that have an error: a leader or a right may be missing."""
+    """Return the identities of the topics.
+
+    Topics with another error than a missing topic are left out: their leader, or a right, may be missing.
+    """
     try:
         answer = await admin._send_request(_MetadataRequest(list(names)))
     except (IncompatibleBrokerVersion, NotImplementedError):  # before Kafka 2.8

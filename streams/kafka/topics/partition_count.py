@@ -1,4 +1,4 @@
-"""The right number of partitions if topics and settings disagree: the one by which users were stored."""
+"""Finds the right number of partitions if topics and settings disagree: the number with which users were stored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ MOST_PARTITIONS: Final = 1024
 
 
 def disagreement(kafka: KafkaSettings, counts: Mapping[str, int], stored: Collection[tuple[str, int]]) -> str | None:
-    """Return what is wrong, and how to correct all of it, in one line; None if all agree.
+    """Return one line with all wrong numbers and their corrections; None if all numbers agree.
 
     `counts` are the partition counts of the existing keyed topics. `stored` are users of the data directory, each
-    with the shard that holds the user's memories: they are more reliable than the partition count of `long-term`,
-    which may have been raised since. Without them that count is right, and without `long-term` the setting is.
+    with the shard that has the user's memories. The right number is the one that fits these users, because the
+    partition count of `long-term` may have been raised later. Without stored users, or if no number fits them, the
+    count of `long-term` is right. If `long-term` does not exist either, the setting is right.
     """
     wrong = {name: count for name, count in counts.items() if count != kafka.partitions}
     by_users = next((n for n in _candidates(kafka, counts, stored) if _fits(n, stored)), None) if stored else None
@@ -46,7 +47,11 @@ def _right(kafka: KafkaSettings, counts: Mapping[str, int], by_users: int | None
 def _candidates(
     kafka: KafkaSettings, counts: Mapping[str, int], stored: Collection[tuple[str, int]]
 ) -> Iterator[int]:
-    """Yield the numbers of topics and settings, `long-term`'s first; then all that include the existing shards."""
+    """Yield the numbers of partitions to try.
+
+    They are the numbers of the topics and of the settings, `long-term` first, and then all numbers that are high
+    enough for the existing shards.
+    """
     long_term = Topics.with_prefix(kafka.topic_prefix).long_term
     if long_term in counts:
         yield counts[long_term]
@@ -56,7 +61,7 @@ def _candidates(
 
 
 def _fits(partitions: int, stored: Collection[tuple[str, int]]) -> bool:
-    """Whether this number places each of these users in the shard where it is."""
+    """True if, with this number of partitions, each user belongs to the shard that has the user's memories."""
     return all(partition_of(user, partitions) == partition for user, partition in stored)
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from schemas.settings import KafkaSettings
 from schemas.topic_specs import FOR_EVER, LEAST_RECORD_BYTES, TopicSpec
 
-#: With this many replicas, two must be in sync: else a failing broker may have the only acknowledged copy.
+#: From this number of replicas on, two must be in sync. Otherwise a broker that fails may have the only copy of an
+#: acknowledged record.
 SAFE_REPLICAS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SpecDifference:
-    """A topic's setting that is not as it must be. `loses`: it would lose memory, so no worker starts."""
+    """A wrong setting of a topic. If `loses`, memory would be lost with it, so no worker starts."""
 
     topic: str
     setting: str
@@ -28,7 +29,10 @@ class SpecDifference:
 
 
 def differences(spec: TopicSpec, told: Mapping[str, str], replicas: int | None = None) -> list[SpecDifference]:
-    """Return the differences in reported settings; unreported ones (Tansu, a missing right) are not judged."""
+    """Return the differences between the specification and the reported settings, `told`.
+
+    Settings that are not reported are ignored: the broker may be Tansu, or a right may be missing.
+    """
     return [
         SpecDifference(spec.name, setting, told[setting], wanted, loses, why)
         for setting, rule in _RULES.items()
@@ -47,7 +51,7 @@ def mending(kafka: KafkaSettings, found: Sequence[SpecDifference]) -> str:
     )
 
 
-#: The wanted value, whether memory is lost without it, and why.
+#: For each difference: the wanted value, True if memory is lost without it, and the reason.
 _Verdicts = Iterator[tuple[str, bool, str]]
 
 

@@ -1,7 +1,7 @@
-"""Watches whether a worker's topics are still those that it began with.
+"""Checks that a worker's topics are still the topics with which it began.
 
-A topic with another id is another log, so the worker starts over with it; likewise if a topic is gone. With another
-number of partitions it cannot go on, and stops.
+A topic with another id has another log, so the worker starts over with this topic. It also starts over if a topic is
+gone. If a topic has another number of partitions, the worker stops.
 """
 
 from __future__ import annotations
@@ -31,20 +31,25 @@ from tables.paths import write_whole
 
 log = logging.getLogger(__name__)
 
-#: Interval of the looks.
+#: Seconds between two looks at the topics.
 WATCH_SECONDS = 2.0
-#: A change counts after this many looks in a row: one broker may hear of it later than another.
+#: A change counts only after this number of looks in a row that show it, because one broker may learn of it later
+#: than another.
 LOOKS = 2
-#: The same for a missing topic: the client that deleted it may be about to recreate it.
+#: The same number for a missing topic. It is higher, because the client that deleted the topic may recreate it.
 LOOKS_GONE = 5
-#: How often, and how long apart, to look for a topic that was just created.
+#: Maximum number of looks for a topic that was just created, and the seconds between two of them.
 TRIES, TRY_SECONDS = 50, 0.1
 
 
 def changed(
     before: Mapping[str, Identity], now: Mapping[str, Identity], keyed: Collection[str]
 ) -> SiltstoneError | None:
-    """Return what has happened to the topics, or None; topics missing in `now` are unknown, and ignored."""
+    """Return the error for a change of the topics; None if there is no change.
+
+    Topics that are not in `now` are ignored, because their state is unknown. A change of the number of partitions
+    counts only for the topics in `keyed`.
+    """
     said = {name: identity for name, identity in now.items() if name in before}
     if remade := [name for name, identity in said.items() if _is_another(before[name], identity)]:
         return TopicsRemade(remade)
@@ -61,9 +66,9 @@ def _is_another(before: Identity, now: Identity) -> bool:
 
 
 class TopicWatch:
-    """Looks at the topics of a worker, over a connection of its own.
+    """Looks at the topics of a worker, over a separate connection.
 
-    `noted` is a file with the ids of the topics that the worker began with: its offsets, and the group's, are theirs.
+    `noted` is a file with the ids of the topics to which the worker's offsets, and those of the group, belong.
     """
 
     def __init__(self, kafka: KafkaSettings, noted: Path) -> None:
@@ -76,9 +81,9 @@ class TopicWatch:
         self._admin: AIOKafkaAdminClient | None = None
 
     async def begin(self) -> frozenset[str]:
-        """Begin with the current topics. Return, and log, those with another id than the noted one.
+        """Begin with the present topics. Log and return the topics whose id is not the one in the file.
 
-        Raises `BrokerUnavailable`, `DataDirError`.
+        If there are none, write the present ids to the file. Raises `BrokerUnavailable`, `DataDirError`.
         """
         self._before = await self._all()
         self._suspected, self._looks = "", 0
@@ -101,7 +106,7 @@ class TopicWatch:
         return self.ids().get(topic, "")
 
     async def note(self) -> None:
-        """Write the ids of `begin` to the file: the offsets are of these topics now. Raises `DataDirError`."""
+        """Write the ids of `begin` to the file: the offsets belong to these topics now. Raises `DataDirError`."""
         await asyncio.to_thread(_write, self._noted, self.ids())
 
     def ids(self) -> dict[str, str]:
@@ -109,7 +114,10 @@ class TopicWatch:
         return {name: str(identity.id) for name, identity in self._before.items() if identity.id is not None}
 
     async def _all(self) -> dict[str, Identity]:
-        """Return all existing topics. Retries briefly, because a new topic does not reach all brokers at once."""
+        """Return the identities of all topics that exist.
+
+        Retries briefly if a topic is missing, because not all brokers know a new topic at once.
+        """
         for _ in range(TRIES):
             seen = await self._ask()
             if GONE not in seen.values():
@@ -118,9 +126,10 @@ class TopicWatch:
         return {name: identity for name, identity in seen.items() if identity != GONE}
 
     async def look(self) -> None:
-        """Raise `TopicsRemade`, `PartitionsChanged` or `BrokerEmptied` after enough equal looks in a row.
+        """Look at the topics once.
 
-        Raises `BrokerUnavailable` if no broker answers.
+        Raises `TopicsRemade`, `PartitionsChanged` or `BrokerEmptied` if enough looks in a row have found this change;
+        `BrokerUnavailable` if no broker answers.
         """
         seen = changed(self._before, await self._ask(), self._keyed)
         if str(seen) != self._suspected:

@@ -1,18 +1,19 @@
 """Journal: the embedded broker's data in one append-only file.
 
-Tansu can keep its topics in an object store that speaks S3's dialect of HTTP. The journal's process is that store:
-it appends each object that Tansu puts as a frame before it answers the put, so a produce, a commit of offsets and a
-topic's creation are acknowledged when they are in the file. Even after a kill, the file is a prefix of what happened,
-and the next broker that is started on it has the same topics, offsets and group positions.
+Tansu can keep its topics in an object store with the HTTP interface of S3. The journal's process is such a store.
+When Tansu puts an object, the process appends it to the file as a frame, and answers the request only then. So a
+produce request, a commit of offsets and the creation of a topic are acknowledged only when they are in the file.
+After a kill, the file has all changes up to some moment. The next broker that uses the file has the same topics,
+records and committed offsets.
 
     frames      frames of a file: length, checksum, bytes
     objects     named values in such a file, and an index of them in memory
-    batches     Kafka's record batches: read, and packed into larger ones
-    reduction   the objects that are kept when the journal is rewritten, at a start
-    requests    the broker's HTTP requests
-    listing     the listings of folders
-    process     the process
-    child       the same process, as its parent sees it
+    batches     reads Kafka's record batches, and packs them into larger ones
+    reduction   selects the objects that are kept when a start rewrites the journal
+    requests    answers the broker's HTTP requests
+    listing     lists folders
+    process     the main program of the journal's process
+    child       starts this process, and watches it from the parent
 """
 
 from typing import Final

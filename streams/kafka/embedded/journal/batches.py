@@ -1,4 +1,7 @@
-"""Kafka's record batches (magic 2) as Tansu stores them: the base offset is in the name, not in the bytes."""
+"""Kafka's record batches (magic 2) as Tansu stores them.
+
+The base offset of a batch is in the name of its object, not in its bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-#: Behind base offset, length, leader epoch, magic and checksum.
+#: The attributes, and the offset of the last record relative to the base offset. Both follow base offset, length,
+#: leader epoch, magic and checksum.
 _ATTRIBUTES: Final = struct.Struct(">h")
 _LAST_DELTA: Final = struct.Struct(">i")
 _ATTRIBUTES_AT, _LAST_DELTA_AT = 21, 23
 _COMPRESSION, _OTHER = 0b111, ~0b111
-#: The size of packed batches. A fetch begins with the batch that holds its offset, so a batch must be a small part of
-#: what a consumer fetches at a time.
+#: Maximum bytes of a packed batch. A fetch returns whole batches, from the batch that has its offset on. So a batch
+#: must be much smaller than a fetch.
 PACKED_BYTES: Final = 64 * 1024
 
 
@@ -29,13 +33,13 @@ class Record(NamedTuple):
 
 
 def end_of(base: int, batch: bytes) -> int:
-    """Return the offset after the last one of a batch."""
+    """Return the offset after the last record of a batch that begins at offset `base`."""
     (delta,) = _LAST_DELTA.unpack_from(batch, _LAST_DELTA_AT)
     return base + int(delta) + 1
 
 
 def is_plain(batch: bytes) -> bool:
-    """Whether the batch is not part of a transaction, and its timestamps are the producers'."""
+    """True if the batch does not belong to a transaction, and has the timestamps of the producers."""
     return not _attributes(batch) & _OTHER
 
 
@@ -49,7 +53,10 @@ def records_of(base: int, batch: bytes) -> Iterator[Record]:
 
 
 def packed(records: Iterable[Record], most: int = PACKED_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Yield batches of these records, each with its base offset; missing offsets stay missing."""
+    """Pack these records into batches of at most `most` bytes. Yield each batch after its base offset.
+
+    Records keep their offsets, and offsets without a record stay without one.
+    """
     base, builder = 0, None
     for one in records:
         if builder is not None and not _add(builder, base, one):
@@ -67,7 +74,7 @@ def _builder(most: int) -> DefaultRecordBatchBuilder:
 
 
 def _add(builder: DefaultRecordBatchBuilder, base: int, one: Record) -> bool:
-    """Add the record. True if it had room; the first one always has."""
+    """Add the record to the batch. False if the batch has no room. The first record of a batch always has room."""
     added = builder.append(one.offset - base, one.timestamp, one.key, one.value, one.headers)
     return added is not None
 

@@ -1,4 +1,4 @@
-"""The journal's process, as its parent sees it."""
+"""Starts the journal's process, and watches it from the parent."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from schemas.errors import JournalError
 from streams.kafka.embedded.journal import BUCKET
 from streams.runtime.children import ended_with
 
-#: How long the process may take to sync and exit after its block has ended.
+#: Maximum seconds for the process to sync its file and exit, after the block has ended. Then it is killed.
 END_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class JournalProcess:
-    """The store at a loopback port, and the broker's configuration for it."""
+    """The running process, which serves the store at a loopback port, and the broker's configuration for it."""
 
     path: Path
     port: int
@@ -32,7 +32,10 @@ class JournalProcess:
         return f"s3://{BUCKET}/"
 
     def environment(self, around: Mapping[str, str]) -> dict[str, str]:
-        """Return the broker's environment, without another store, and without a proxy on the way to this one."""
+        """Return the broker's environment: `around` with the settings of this store.
+
+        Settings of any other store are removed, and no proxy is used for this store.
+        """
         kept = {name: value for name, value in around.items() if not name.upper().startswith("AWS_")}
         return {
             **kept,
@@ -55,14 +58,14 @@ class JournalProcess:
 
 @contextlib.contextmanager
 def journal_process(path: Path, seconds: float) -> Iterator[JournalProcess]:
-    """Run the process until the block ends; it dies with this one. Raises `JournalError` if it does not start."""
+    """Run the process until the block ends, or this process ends. Raises `JournalError` if it does not start."""
     search = os.pathsep.join(filter(None, sys.path))
     process = subprocess.Popen(
         [sys.executable, "-m", "streams.kafka.embedded.journal.process", str(path), str(seconds), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": search},
-        process_group=0,  # a Ctrl-C must reach only us
+        process_group=0,  # Ctrl-C must reach only this process
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -1,6 +1,7 @@
 """Frames of an append-only file: length, checksum, bytes.
 
-A crash may leave a partial frame at the end. Its length or checksum shows that, and everything before it is whole.
+A crash may leave a partial frame at the end of the file. Its length or its checksum shows this. All frames before it
+are complete.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import BinaryIO, Final
 
 _HEAD: Final = struct.Struct("<II")
 HEAD_BYTES: Final = _HEAD.size
-#: A greater length was never written: a Kafka record with its names has little more than 8 MiB.
+#: Maximum bytes of a frame's body. A frame with a greater length is damaged, because a Kafka record with its names
+#: has little more than 8 MiB.
 MOST_BYTES: Final = 256 * 1024 * 1024
 
 
@@ -29,7 +31,7 @@ def framed(*parts: bytes) -> bytes:
 
 
 def read_frames(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield each frame's body, after its offset in the file, up to the first frame that is not whole."""
+    """Yield (offset of the body in the file, body) of each frame, up to the first partial or damaged frame."""
     place = file.tell()
     while len(head := file.read(HEAD_BYTES)) == HEAD_BYTES:
         length, checksum = _HEAD.unpack(head)

@@ -1,4 +1,4 @@
-"""Listings of folders for the broker: at each fetch it asks for all of a partition's batches."""
+"""Listings of folders for the broker. At each fetch, the broker requests the list of all batches of a partition."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from streams.kafka.embedded.journal.objects import Objects
 
 
 class Listings:
-    """A folder's names as XML, cached between requests: a partition only gains batches."""
+    """The names in each folder, as XML.
+
+    They are cached between requests, because in most cases only new batches are added to a partition.
+    """
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        #: By folder: its count of changes, the number of names, and their XML.
+        #: By folder: its number of changes (`Objects.changes`), the number of cached names, and their XML.
         self._kept: dict[str, tuple[int, int, bytes]] = {}
 
     def within(self, prefix: str) -> bytes:
-        """Return the entries of all keys with this prefix, in order."""
+        """Return the XML entries of all keys with this prefix, in the order of the keys."""
         folder = prefix.removesuffix("/")
         if not prefix.endswith("/") or not self._objects.is_lowest(folder):
             return self._entries(self._objects.within(prefix))

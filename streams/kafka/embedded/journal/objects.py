@@ -20,19 +20,24 @@ from schemas.times import now_ms
 from streams.kafka.embedded.journal.frames import HEAD_BYTES, framed, read_frames
 from tables.paths import sync_data, synced
 
-#: Kind (`_PUT`, `_DELETE`), length of the key, and time of the put (epoch ms).
+#: The head of each entry: its kind (`_PUT` or `_DELETE`), the length of its key in bytes, and the time of the put
+#: (epoch ms).
 _HEAD: Final = struct.Struct("<BHQ")
 _PUT, _DELETE = 1, 2
-#: The first bytes of the file. A file without them belongs to another program, and is not cut.
+#: The body of the file's first frame. A file without it belongs to another program or version. It is refused, and not
+#: cut.
 MAGIC: Final = b"siltstone journal 1\n"
-#: The size of the pieces in which a cut end is copied.
+#: Bytes of each piece in which the cut end of the file is copied to another file.
 COPIED_BYTES: Final = 1 << 20
-#: How long to wait for another process that has the journal, and may be ending.
+#: Maximum seconds to wait for the lock of the journal. Another process that has it may be about to end.
 LOCK_SECONDS: Final = 10.0
 
 
 class Place(NamedTuple):
-    """Where a value lies in the file, and when it was put (epoch ms). Each put has another `tag`."""
+    """The place of a value in the file, in bytes, and the time of its put (`when`, epoch ms).
+
+    Each put has a different `tag`.
+    """
 
     start: int
     length: int
@@ -41,7 +46,7 @@ class Place(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An object that a rewritten journal begins with."""
+    """An object that a rewrite of the journal keeps. `when` is the time of its put (epoch ms)."""
 
     key: str
     value: bytes
@@ -49,14 +54,14 @@ class Kept(NamedTuple):
 
 
 class Objects:
-    """Values that were put and not deleted, by key; a key is a path with slashes.
+    """The values that were put and not deleted, by key. A key is a path with slashes.
 
-    Values stay in the file. A put is in it when `put` returns, and on the disk after the next `sync`: a killed
-    process loses nothing, a power cut loses what was not synced.
+    Memory has only the places of the values in the file. A value is in the file when `put` returns, and on the disk
+    after the next `sync`. So a kill of the process loses nothing. A power cut loses the puts since the last `sync`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises `JournalError` if another process has the file, or it cannot be read."""
+        """Open, lock and read the file. Raises `JournalError` if another process has it, or if it cannot be read."""
         self.path = path
         self._places: dict[str, Place] = {}
         self._folders: dict[str, list[str]] = {}
@@ -101,19 +106,22 @@ class Objects:
         return os.pread(self._file, place.length, place.start)
 
     def put(self, key: str, value: bytes) -> Place:
-        """Raises `JournalError` if the file takes no more; then earlier puts are in it, and this one is not."""
+        """Append the value to the file.
+
+        Raises `JournalError` if this fails. Then the file has all earlier puts, but not this one.
+        """
         now = now_ms()
         self._append(_frame(_PUT, key, now, value))
         return self._note(key, self._end - len(value), len(value), now)
 
     def delete(self, key: str) -> None:
-        """Raises `JournalError` as `put` does."""
+        """Delete the value, if there is one. Raises `JournalError` as `put` does."""
         if key in self._places:
             self._append(_frame(_DELETE, key, 0))
             self._forget(key)
 
     def within(self, prefix: str, start: int = 0) -> Iterator[str]:
-        """Return the keys with this prefix in order, from number `start` on."""
+        """Return the keys with this prefix in order, without the first `start` ones."""
         folder = prefix.removesuffix("/")
         if prefix.endswith("/") and self.is_lowest(folder):
             return islice(self._folders[folder], start, None)
@@ -124,20 +132,20 @@ class Objects:
         return folder in self._folders and not any(one.startswith(f"{folder}/") for one in self._folders)
 
     def changes(self, folder: str) -> int:
-        """Return how often the folder changed in another way than by a new key behind all others."""
+        """Return the number of changes of the folder. New keys that come after all other keys do not count."""
         return self._changes.get(folder, 0)
 
     def sync(self) -> None:
-        """Bring all puts to the disk. Raises `JournalError` if that fails."""
+        """Write all puts to the disk. Raises `JournalError` if this fails."""
         if self._dirty:
-            self._dirty = False  # first: puts during the sync are left to the next one
+            self._dirty = False  # set first, because the next sync must write the puts made during this one
             try:
                 sync_data(self._file)
             except OSError as exc:
                 raise refused(self.path, exc) from exc
 
     def rewrite(self, kept: Iterable[Kept]) -> None:
-        """Replace the content by `kept`. On failure, raises `JournalError` and leaves the file as it was.
+        """Replace the content by `kept`. If this fails, leave the file as it was, and raise `JournalError`.
 
         The new file replaces the old one when it is complete and on the disk.
         """
@@ -174,7 +182,7 @@ class Objects:
             while written < len(frame):
                 written += os.write(self._file, frame[written:] if written else frame)
         except OSError as exc:
-            if written:  # cut the partial frame: the next one would follow it
+            if written:  # cut off the partial frame: otherwise the next frame would follow it
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, self._end)
             raise refused(self.path, exc) from exc
@@ -243,19 +251,22 @@ def _frame(kind: int, key: str, when: int, value: bytes = b"") -> bytes:
 
 
 def _private(path: Path) -> BinaryIO:
-    """A new file that only its owner may read: it contains users' messages."""
+    """Open an empty file that only its owner may read, because it will contain users' messages."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
 
 
 def _put_aside(file: int, start: int, path: Path) -> Path:
-    """Copy everything from `start` on to a new file, on the disk, and return its path. Earlier such files stay."""
+    """Copy the bytes from `start` to the end into a new file, sync the new file, and return its path.
+
+    The files of earlier calls stay.
+    """
     for number in count():
         aside = path.with_suffix(f".cut{number or ''}")
         with contextlib.suppress(FileExistsError):
             copy = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             break
     with os.fdopen(copy, "wb") as written:
-        while part := os.pread(file, COPIED_BYTES, start):  # one call returns 2 GiB at most
+        while part := os.pread(file, COPIED_BYTES, start):  # in pieces, because one call returns at most 2 GiB
             written.write(part)
             start += len(part)
         written.flush()
@@ -264,14 +275,14 @@ def _put_aside(file: int, start: int, path: Path) -> Path:
 
 
 def refused(path: Path, exc: OSError) -> JournalError:
-    """Return the `JournalError` for an error of the system."""
+    """Return the `JournalError` for an error of the operating system."""
     reason = exc.strerror or type(exc).__name__
     full = exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return JournalError(path, reason, "make room, and start again" if full else "correct that, and start again")
 
 
 def _locked(path: Path) -> int:
-    """Open and lock the file; again if another file replaced it while this waited for the lock.
+    """Open and lock the file. If another process replaced the file meanwhile, open and lock the new one.
 
     Raises `JournalError`, OSError.
     """
@@ -289,7 +300,7 @@ def _locked(path: Path) -> int:
 
 
 def _lock(file: int, path: Path) -> None:
-    """Lock the file. Raises `JournalError` if another process has it and does not end."""
+    """Lock the file. Raises `JournalError` if another process holds the lock for longer than `LOCK_SECONDS`."""
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:

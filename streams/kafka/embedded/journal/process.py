@@ -1,6 +1,7 @@
 """`python -m streams.kafka.embedded.journal.process FILE SECONDS PARENT`: the store beside the embedded broker.
 
-It prints `ready PORT`, or one line with the reason why it ends, and ends when its standard input ends.
+It prints `ready PORT`, or one line with the reason why it ends. It ends when its standard input ends. SECONDS is the
+maximum time until a put is on the disk, and PARENT is the process id of the parent.
 """
 
 from __future__ import annotations
@@ -22,18 +23,23 @@ from streams.runtime.children import die_with_parent
 
 log = logging.getLogger(__name__)
 
-#: A start rewrites the journal if it has grown by so many bytes, and to so many times its length at the last rewrite.
+#: A start rewrites the journal if it has grown since the last rewrite by more than `GROWN_BYTES` bytes, and to more
+#: than `GROWN` times its length.
 GROWN_BYTES: Final = 4 * 1024 * 1024
 GROWN: Final = 2
-#: From this length on, growth is logged.
+#: A running process logs the growth of the journal only if the journal has more bytes than this.
 TOLD_BYTES: Final = 1024 * 1024 * 1024
-#: The object with the length after the last rewrite; its date is that of the rewrite.
+#: The key of the object with the journal's length after the last rewrite. The object's time is the time of that
+#: rewrite.
 KEPT: Final = "journal/kept"
 DAY_MS: Final = 24 * 3_600_000
 
 
 def opened(path: Path, now: int | None = None) -> Objects:
-    """Open the journal for another broker at time `now` (epoch ms). Raises `JournalError`."""
+    """Open the journal for a new broker at time `now` (epoch ms), and rewrite it if that is due.
+
+    Raises `JournalError`.
+    """
     now = now_ms() if now is None else now
     objects = Objects(path)
     if objects.cut:
@@ -44,7 +50,7 @@ def opened(path: Path, now: int | None = None) -> Objects:
         try:
             objects.rewrite(reduced(objects, now))
             objects.put(KEPT, b"%d" % objects.length)
-        except JournalError as exc:  # the new file takes room beside the old one, which is as good
+        except JournalError as exc:  # for instance on a full disk; the journal can be used without a rewrite
             log.warning("%s; it is not rewritten for now", exc)
     elif objects.find(KEPT) is None:
         objects.put(KEPT, b"%d" % objects.length)
@@ -54,7 +60,10 @@ def opened(path: Path, now: int | None = None) -> Objects:
 
 
 def _is_due(objects: Objects, now: int) -> bool:
-    """Whether the journal has grown much, or was last rewritten a day ago: it may hold old or replaced records."""
+    """True if the journal has grown much, or was last rewritten more than a day ago.
+
+    In both cases it may have records that are too old, or were replaced.
+    """
     last = objects.find(KEPT)
     return _has_grown(objects) or (last is not None and now - last.when > DAY_MS)
 
@@ -80,7 +89,7 @@ async def serve(path: Path, seconds: float) -> None:
     say(f"ready {server.sockets[0].getsockname()[1]}")
 
     def ended() -> None:
-        """Standard input is readable: only its end can come."""
+        """End the server. The parent never writes to the standard input, so a readable input means its end."""
         loop.remove_reader(sys.stdin.fileno())
         if not over.done():
             over.set_result(None)
@@ -96,9 +105,10 @@ async def serve(path: Path, seconds: float) -> None:
 
 
 async def _sync(objects: Objects, seconds: float) -> None:
-    """Bring each put to the disk within `seconds`, half of which the disk may take. Raises `JournalError`.
+    """Write each put to the disk within `seconds`: sync every `seconds / 2`, and leave the other half to the disk.
 
-    While the broker runs, the file only grows: log once that the next start shortens it.
+    While the broker runs, the file only grows. If it has grown much, log once that the next start rewrites it. Raises
+    `JournalError`.
     """
     told = False
     while True:
@@ -117,7 +127,8 @@ def say(line: str) -> None:
 def main() -> None:
     path, seconds, parent = sys.argv[1:]
     die_with_parent(int(parent))
-    # Stopping a service signals all of its processes, but the worker still has to settle with the broker then.
+    # A service manager sends its stop signal to all processes of a service. While the worker stops, it still needs
+    # the broker, and the broker needs this process.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(name)s: %(message)s")

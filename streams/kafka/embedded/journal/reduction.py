@@ -1,4 +1,4 @@
-"""Reduces a broker's objects at a start to what it needs to go on at the same offsets."""
+"""Reduces a broker's objects, at a start, to the objects that it needs to continue at the same offsets."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ from streams.kafka.embedded.journal.objects import Kept, Objects
 
 _WATERMARK: Final = re.compile(r"(clusters/[^/]+/topics/[^/]+/partitions/\d+/)watermark\.json")
 _BATCH: Final = re.compile(r"(clusters/[^/]+/topics/([^/]+)/partitions/\d+/records/)(\d+)\.batch")
-#: A group's members: clients of the broker that has ended. The group's offsets have a folder of their own.
+#: Keys of objects with the members of a group. The members were clients of the broker that has ended. The group's
+#: committed offsets are in another folder.
 _MEMBERS: Final = re.compile(r"clusters/[^/]+/groups/consumers/[^/]+\.json")
 _META: Final = re.compile(r"clusters/[^/]+/meta\.json")
-#: For topics without the setting: Apache Kafka's default. So records that were read and forgotten leave the file.
+#: The retention of topics without `retention.ms`. It is Apache Kafka's default. With it, the records of forgotten
+#: messages leave the file after some time.
 RETENTION_MS: Final = 7 * 24 * 3_600_000
 
 
 def mend(objects: Objects) -> None:
-    """Complete or undo what a broker left half done when it ended. Raises `JournalError`.
+    """Undo produce requests that a broker left unfinished when it ended, and remove its clients from their groups.
 
-    A produce first moves the partition's end, and then puts its batch. One that was interrupted in between was never
-    acknowledged; it would leave offsets without records, and a consumer that reads up to the end would wait for them.
+    For a produce request, Tansu first moves the partition's end, and then puts the batch. If it was interrupted in
+    between, the request was never acknowledged, and its offsets have no records. A consumer that reads up to the end
+    would wait for these records. Raises `JournalError`.
     """
     for key in list(objects):
         if _MEMBERS.fullmatch(key):
@@ -50,11 +53,11 @@ def _end(objects: Objects, batches: Sequence[str]) -> int:
 
 
 def reduced(objects: Objects, now: int) -> Iterator[Kept]:
-    """Yield everything that is kept at time `now` (epoch ms).
+    """Yield all objects that are kept at time `now` (epoch ms).
 
-    A compacted topic keeps the newest record of each key, without old tombstones; other topics keep all records that
-    are not too old, in fewer and larger batches. The last batch of a partition stays as it is: Tansu takes the
-    partition's end from it.
+    Of a compacted topic, the newest record of each key is kept, without old tombstones. Of other topics, the records
+    within the retention, and those that a group has not read, are kept in fewer and larger batches. The last batch of
+    a partition stays unchanged, because Tansu takes the partition's end from it.
     """
     settings = _settings(objects)
     partitions: dict[tuple[str, str], list[str]] = {}
@@ -84,7 +87,10 @@ def reduced(objects: Objects, now: int) -> Iterator[Kept]:
 
 
 def _too_old(objects: Objects, keys: Sequence[str], before: int, committed: int) -> int:
-    """Return how many batches are older, and were read by all groups that read the partition; never the last."""
+    """Return the number of batches at the beginning that can be dropped. The last batch is never dropped.
+
+    A batch can be dropped if it was put before `before` (epoch ms), and if all of its offsets are below `committed`.
+    """
     for i, key in enumerate(keys[:-1]):
         if _when(objects, key) >= before or _base(keys[i + 1]) > committed:
             return i
@@ -92,7 +98,7 @@ def _too_old(objects: Objects, keys: Sequence[str], before: int, committed: int)
 
 
 def _committed(objects: Objects, folder: str) -> int:
-    """Return the offset up to which all groups that have read any of a partition have read it."""
+    """Return the lowest offset that a group has committed in the partition; 0 if no group has committed one."""
     found = _BATCH.fullmatch(f"{folder}{0:020}.batch")
     assert found is not None
     offsets = f"/offsets/{found[2]}/partitions/{folder.split('/')[-3]}.json"
@@ -129,9 +135,10 @@ def _settings(objects: Objects) -> dict[str, dict[str, str]]:
 
 
 def _newest_of_each_key(objects: Objects, folder: str, keys: Sequence[str], before: int) -> Iterator[Kept]:
-    """Yield the newest records of all batches but the last, without tombstones from before `before` (epoch ms).
+    """Yield batches with the newest record of each key, without tombstones from before `before` (epoch ms).
 
-    Reads twice, so that memory holds only the keys of a large changelog. One with transactions stays as it is.
+    The last batch is read but not yielded. All batches are read twice, so that memory holds only the keys of a large
+    changelog, and not its values. A changelog with transactions is yielded unchanged.
     """
     if not all(is_plain(objects.get(key) or b"") for key in keys):
         yield from (_as_it_is(objects, key) for key in keys[:-1])
@@ -153,7 +160,10 @@ def _records(objects: Objects, keys: Sequence[str]) -> Iterator[Record]:
 
 
 def _closer_together(objects: Objects, folder: str, keys: Sequence[str]) -> Iterator[Kept]:
-    """Pack small batches into larger ones, dated as their newest part; compressed and transactional ones stay."""
+    """Pack small batches into larger ones. The time of a larger batch is that of its newest part.
+
+    Compressed and transactional batches stay unchanged.
+    """
     near: list[Record] = []
     when = bytes_near = 0
     for key in keys:

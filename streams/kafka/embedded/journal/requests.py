@@ -1,4 +1,4 @@
-"""Requests of the broker to its store: the part of S3's dialect that Tansu speaks."""
+"""Answers the requests of the broker to its store: the part of S3's HTTP interface that Tansu uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.kafka.embedded.journal import BUCKET
 from streams.kafka.embedded.journal.listing import Listings
 from streams.kafka.embedded.journal.objects import Objects, Place
 
-#: The host by which the broker knows its store.
+#: The host in the URL that the broker uses for its store.
 LOOPBACK: Final = "127.0.0.1"
 _KEY: Final = re.compile(rb"<Key>([^<]*)</Key>")
 
@@ -25,14 +25,14 @@ def answered(
 ) -> bytes:
     """Return the response to one request. Raises `JournalError` if an object cannot be stored."""
     if "origin" in headers or headers.get("host", "").rpartition(":")[0] != LOOPBACK:
-        return _answer("403 Forbidden")  # a page in a browser, perhaps by DNS rebinding
+        return _answer("403 Forbidden")  # it comes from a page in a browser, perhaps by DNS rebinding
     path, _, query = target.partition("?")
     key = unquote(path).removeprefix(f"/{BUCKET}").removeprefix("/")
     if method == "PUT" and key:
         return _put(objects, key, headers, body)
     if method in ("GET", "HEAD") and key:
         return _get(objects, key, headers, method == "HEAD")
-    if method == "GET":  # S3 returns a thousand keys at a time; here all come at once
+    if method == "GET":  # S3 returns a thousand keys at a time; this store returns all
         entries = listings.within(parse_qs(query).get("prefix", [""])[0])
         return _xml(b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>" % entries)
     if method == "DELETE" and key:
@@ -90,10 +90,10 @@ def _etag(place: Place) -> str:
 
 
 class Connection(asyncio.Protocol):
-    """One of the broker's connections: requests are answered in their order, each when it is complete.
+    """One of the broker's connections. Requests are answered in their order, each when it is complete.
 
-    `failed` is called with the error that keeps the journal from taking more. The request that met it gets no
-    response, so what is not in the file is never acknowledged.
+    If the journal cannot store an object, `failed` is called with the error. The request then gets no response, so an
+    object that is not in the file is never acknowledged.
     """
 
     def __init__(self, objects: Objects, listings: Listings, failed: Callable[[JournalError], None]) -> None:
