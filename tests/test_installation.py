@@ -97,7 +97,7 @@ def test_the_pythons_that_are_named_are_those_that_were_tried() -> None:
 
 def test_whatever_installs_uses_the_lock() -> None:
     """The Makefile and the image; nothing else installs anything."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    makefile = "".join((ROOT / name).read_text(encoding="utf-8") for name in (".ci/environments.mk", "Makefile"))
     assert re.findall(r"\$\(PIP\) install .*", makefile) == [
         "$(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))",
         '$(PIP) install --quiet --upgrade "pip>=25,<27"',

@@ -58,7 +58,7 @@ MAY_SLEEP: Final = {
     "streams/doors/http/test_slow_requests.py:think": "the answer takes longer than a head may",
     "streams/doors/http/test_slow_requests.py:drip": "a part of `SHORT`: byte by byte",
     "streams/runtime/test_called_process.py:_told": PLAYS,
-    "streams/kafka/clients/test_closing.py:test_one_that_waits_to_fetch_again_after_an_error": PLAYS,
+    "streams/kafka/patches/test_closing.py:test_one_that_waits_to_fetch_again_after_an_error": PLAYS,
     "streams/models/embedding/test_process.py:_hang": PLAYS,
     "streams/kafka/faust/test_recovery.py:late": "a slow seek: a fetch that was begun before ends meanwhile",
     "support/object_store.py:_pass": PLAYS,

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +73,7 @@ For operators and developers who look up a command and its options. `make pages`
 | question | answer |
 |---|---|
 | How do I start? | [Run](run.md) |
+| How do I see this in a terminal? | `siltstone search --help` |
 | What does the exit code mean? | `0`: success; `1`: failure, one line says why; `2`: wrong usage |
 | Where do settings come from? | [Settings](reference.md#settings) |
 """
@@ -207,6 +209,8 @@ def cli_page() -> str:
 
 def _command(command: click.Command | None, name: str, parent: click.Context) -> Iterator[str]:
     assert command is not None
+    command = copy(command)
+    command.add_help_option = False  # each has it, and click keeps the names that its first caller gave it
     context = click.Context(command, info_name=name, parent=parent, max_content_width=WIDTH, terminal_width=WIDTH)
     level = "##" if parent.parent is None else "###"
     yield f"{level} {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"

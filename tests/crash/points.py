@@ -33,8 +33,8 @@ class Point:
 POINTS = (
     Point("a batch is read", "before", "streams.intake.agent:ShortTermAgent.handle", 3),
     Point("windows are kept, promotions not posted", "before", "streams.intake.agent:ShortTermAgent._follow", 2),
-    Point("promotions are posted, not sent", "before", "streams.kafka.commit.outbox:Outbox.deliver", 4),
-    Point("promotions are sent, not acknowledged", "after", "streams.kafka.commit.outbox:Outbox.deliver", 3),
+    Point("promotions are posted, not sent", "before", "streams.kafka.commit.sends:Sends.deliver", 4),
+    Point("promotions are sent, not acknowledged", "after", "streams.kafka.commit.sends:Sends.deliver", 3),
     Point("no table is written", "before", "streams.kafka.commit.outbox:Outbox._write"),
     Point("exchanges are written, sessions not", "before", "streams.kafka.commit.outbox:Outbox._write", 2),
     Point("the first deletions are written", "after", "streams.kafka.commit.outbox:Outbox._write", 4),

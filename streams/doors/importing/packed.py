@@ -21,7 +21,7 @@ _HAS_ALL: Final = (
 
 
 def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
-    """Return the unpacked file; for Slack, the open archive. Raises `NotReadable` for unknown and damaged archives."""
+    """Return the unpacked file; for Slack, the open archive. Raises `NotReadable` for unknown or damaged ones."""
     begins = opened.peek(4)[:4]
     if begins[:2] == b"\x1f\x8b":
         return unzipped(opened)
