@@ -92,9 +92,9 @@ def said(text: str, role: str) -> str:
 
 
 def _name_of(mark: re.Match[str]) -> str:
-    """Return the name in the mark of an entity, such as `["city", "Paris", …]`; for any other mark, an empty text.
+    """Return the name of an entity: Paris for the mark `["city", "Paris", …]`. Other marks give an empty text.
 
-    The name of an entity is a part of the sentence.
+    ChatGPT writes the mark in place of the name, so the sentence would lack it.
     """
     if mark[1] != "entity":
         return ""

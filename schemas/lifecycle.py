@@ -71,7 +71,7 @@ def scores_of(
 
 
 def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSettings) -> npt.NDArray[np.bool_]:
-    """Return which scores are in one of the states, bool[n], as `state_of` decides."""
+    """Return a mask, bool[n]: true for each score whose state, by `state_of`, is one of `states`."""
     active, cold = scores >= lifecycle.active, scores >= lifecycle.cold
     bands = {State.ACTIVE: active, State.COLD: cold & ~active, State.DEPRECATED: ~cold & ~active}
     allowed = np.zeros(len(scores), np.bool_)

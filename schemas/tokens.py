@@ -53,7 +53,7 @@ class TokenRecord(BaseModel):
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def opened_by(self, secret: str) -> bool:
-        """True if it is this token's secret, compared in constant time."""
+        """True if `secret` is this token's secret. The comparison takes constant time."""
         return hmac.compare_digest(digest(secret), self.sha256)
 
 

@@ -68,8 +68,9 @@ class Phrases:
 class _Sought(NamedTuple):
     """Phrases, prepared for the search.
 
-    `phrases` has the search word, the pattern and the reading of each phrase. `words` are the search words that are
-    looked for at first, `ascii` those of them that are in ASCII.
+    `phrases` has three things for each phrase: a word of it, its pattern, and a function that decides on a match, if
+    there is one. A pattern is tried only if the text contains the word. `words` has these words; `ascii` has only
+    those in ASCII.
     """
 
     phrases: tuple[tuple[str, re.Pattern[str], Reading | None], ...]
@@ -117,8 +118,9 @@ _ENDINGS = "(?:s|d|ed|es)?"
 def _edge(letter: str, side: str) -> str:
     """Return a pattern for the edge of a phrase, so that only whole words are found.
 
-    `letter` is the phrase's first letter if `side` is `<`, else its last one. No letter may precede or follow it. The
-    pattern is empty for scripts without spaces between words.
+    With `side` `<`, the pattern allows no letter directly before the phrase, and `letter` is the first letter of the
+    phrase. Otherwise it allows no letter directly after the phrase, and `letter` is the last one. The pattern is empty
+    for scripts without spaces between words.
     """
     if letter.isascii():
         return f"(?{side}![a-z0-9\u00aa-\u024f])"

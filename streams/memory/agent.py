@@ -165,8 +165,9 @@ class LongTermAgent:
     async def _not_in_for_good(self, partition: int, records: Sequence[Any]) -> Sequence[Any]:
         """Return the records without those below the shard's low watermark, which were applied before.
 
-        This is for a log that is read again. If the log does not match the watermark, it is a new log: the broker has
-        lost its data, or it is another broker with the old data directory. Then all records are returned.
+        This is for a log that is read again. If the log does not match the watermark, the log is new: either the
+        broker has lost its data, or this worker's data directory comes from another broker. Then all records are
+        returned.
         """
         low = await self._shards.call(partition, Shard.low_watermark)
         if low is None or records[0].offset >= low.offset:

@@ -169,7 +169,9 @@ class AnalyticsJob:
             self._count("unchanged" if made is None else "made")
             done = True
         finally:
-            if not done:  # the files must go: before the next export, a shard may move and forget data in them
+            if not done:
+                # Delete the files: before the next export, a shard may move to another worker and erase data there,
+                # and these files would still contain it.
                 self._outdated |= outdated
                 unstage(self.folder, partitions)
         return made

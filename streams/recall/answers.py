@@ -142,7 +142,10 @@ def _by_state(
     better: npt.NDArray[np.bool_],
     shown: Callable[[Rows], list[Memory]],
 ) -> Mapping[State, int]:
-    """Return, by state, how many of the `top_k` most relevant `better` rows match the filters."""
+    """Count the rows of `better` by state: of the `top_k` most relevant ones, those that match the filters.
+
+    `better` marks memories that are more relevant than every hit, in states that the query excludes.
+    """
     query = asked.query
     rows = top(relevance, better, query.top_k)
     if query.filters and len(rows):

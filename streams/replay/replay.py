@@ -251,7 +251,7 @@ class Replay:
         agent.own(frozenset(self._plan.partitions))
         await agent.catch_up(partition, span.end)
         rest: Iterator[KeptPromotion] = progress.found()
-        # Found promotions that were already applied with the log change nothing.
+        # If a promotion was already applied when the log was read, finding it here has no effect.
         while found := list(islice(rest, EVENTS_A_TRANSACTION)):
             await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 

@@ -1,4 +1,4 @@
-"""Summaries by a model: a user's day becomes a summary whose items name their messages."""
+"""Summaries by a model: a user's day becomes a summary whose items cite the ids of their messages."""
 
 from __future__ import annotations
 

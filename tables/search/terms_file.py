@@ -35,7 +35,7 @@ class TermsFile(AppendedFile):
         return start + np.cumsum(sizes) - sizes
 
     def gathered(self, rows: Rows) -> tuple[Terms, npt.NDArray[np.bool_]]:
-        """Return the terms of these rows, and bool[n]: whether a row's terms were lost, as by a power failure."""
+        """Return the terms of these rows, and a mask (bool[n]) of rows whose terms a power failure has destroyed."""
         sizes = rows["terms"].astype(np.int64) + _HEAD
         starts = np.cumsum(sizes) - sizes
         words = self.words[np.repeat(rows["terms_at"] // 8 - starts, sizes) + np.arange(int(sizes.sum()))]

@@ -177,7 +177,7 @@ def empty_lists(dimension: int, lists: int) -> Any:
     index = faiss.IndexIVFFlat(quantizer, dimension, lists, faiss.METRIC_INNER_PRODUCT)
     index.own_fields = True
     quantizer.this.disown()
-    index.is_trained = True  # it has no clusters that training would find
+    index.is_trained = True  # training would find cluster centres; our lists have none, because callers choose them
     return index
 
 

@@ -1,8 +1,8 @@
-"""`add`: put messages into a session, from which promotion makes memories, or remember them verbatim.
+"""`add`: put messages into a session (promotion makes memories of them), or remember them verbatim.
 
 With `infer` (the default) the messages go into a session's window, where a search finds them at once. Without a
 `run_id` each call is a complete conversation: its session ends, and its exchanges are decided at once. With a
-`run_id` the session continues, and ends like all others. With `infer=False` messages of users and assistants are
+`run_id` the session continues, and ends like all others. With `infer=False`, messages of users and assistants are
 remembered verbatim.
 """
 

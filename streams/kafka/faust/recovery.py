@@ -3,7 +3,8 @@
 A fetched batch of a changelog is one event. Each changelog is read up to a mark that this worker writes (`marks`
 gives the reason). If a partition stays with this worker, or if its rows are on this worker's disk, its changelog is
 read from the end of the known rows (`Positions`, `Place`). All other changelogs are read from the start. Events of an
-earlier assignment are dropped. Otherwise their offsets would count as read now, and the records would be skipped.
+earlier assignment are dropped: they would advance the position of the new assignment, which would then skip records
+that it has not read.
 """
 
 from __future__ import annotations

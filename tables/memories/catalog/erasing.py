@@ -68,7 +68,7 @@ class Erasing:
             self._forget(forgotten, users)
 
     def _delete(self, table: str, staging: pa.Table, only: str = "") -> None:
-        """Delete the rows with the numbers in `staging`, which DuckDB finds by the name of the variable."""
+        """Delete the rows with the numbers in `staging`. DuckDB finds the table by the name of this variable."""
         self._db.execute(self._parsed[f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging) {only}"])
 
     def _forget(self, forgotten: Sequence[Named], users: Sequence[str]) -> None:
