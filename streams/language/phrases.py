@@ -119,8 +119,8 @@ def _edge(letter: str, side: str) -> str:
     """Return a pattern for the edge of a phrase, so that only whole words are found.
 
     With `side` `<`, the pattern allows no letter directly before the phrase, and `letter` is the first letter of the
-    phrase. Otherwise it allows no letter directly after the phrase, and `letter` is the last one. The pattern is empty
-    for scripts without spaces between words.
+    phrase. Otherwise it allows no letter directly after the phrase, and `letter` is the last one. The pattern is
+    empty for scripts without spaces between words.
     """
     if letter.isascii():
         return f"(?{side}![a-z0-9\u00aa-\u024f])"
