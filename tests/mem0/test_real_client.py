@@ -76,7 +76,7 @@ async def wrong(client: RealClient) -> None:
         ("user_id: name the user", "add", ["x"], {"agent_id": "guide"}),
         ("custom_instructions: unknown field", "add", ["x"], {"user_id": "a", "custom_instructions": "y"}),
         ("metadata: app_id names the owner", "add", ["x"], {"user_id": "a", "metadata": {"app_id": "b"}}),
-        ("role 'martian' is none of", "add", [[{"role": "martian", "content": "x"}]], {"user_id": "a"}),
+        ("role 'martian' is not one of", "add", [[{"role": "martian", "content": "x"}]], {"user_id": "a"}),
         ("timestamp: 'once' is not a time", "add", ["x"], {"user_id": "a", "timestamp": "once"}),
         ("a request is about one user", "search", ["x"], {"filters": {"user_id": "*"}}),
         ("the field is one of", "search", ["x"], {"filters": {"user_id": "a", "colour": "red"}}),

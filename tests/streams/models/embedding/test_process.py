@@ -140,7 +140,7 @@ async def test_texts_that_kill_every_process_end_in_an_error(monkeypatch: pytest
         await embedding.model()
         with monkeypatch.context() as patch:
             patch.setattr("streams.models.embedding.process._embed", _end)
-            with pytest.raises(SiltstoneError, match=f"ended {MOST_DEATHS} times in a row.*smaller embedding.model"):
+            with pytest.raises(SiltstoneError, match=f"died {MOST_DEATHS} times in a row.*smaller embedding.model"):
                 await embedding.embed(TEXTS, patient=True)
         assert (await embedding.embed(TEXTS, patient=True)).shape == (3, 512)
 
