@@ -27,11 +27,7 @@ def _refused(kind: str) -> Iterator[None]:
     except (*_DAMAGE, OSError) as exc:
         if isinstance(exc, OSError) and exc.errno is not None:  # gzip and bz2 raise it without a number
             raise
-        raise _not_readable(kind, exc) from exc  # of gzip and bz2: errors of the operating system have a number
-
-
-def _not_readable(kind: str, exc: Exception) -> NotReadable:
-    return NotReadable(f"it is a damaged {kind} ({exc}): download or export it again")
+        raise NotReadable(f"it is a damaged {kind} ({exc}): download or export it again") from exc
 
 
 class _Unpacked(io.RawIOBase):

@@ -75,9 +75,13 @@ class Fetching(ConsumerState):
         The rows were fetched before the recovery began to read, so Faust would drop them.
         """
         rows = {tp: start for tp, start in self._restored_from.items() if tp in fetched}
-        with contextlib.suppress(IllegalStateError):  # partitions were revoked: their next owner seeks, too
-            await driver.Consumer.seek_wait(self, rows)  # not `Seeking.seek_wait`, which would count a recovery
-        return {tp: records for tp, records in fetched.items() if tp not in rows}
+        return await self._fetch_again(fetched, rows)
+
+    async def _fetch_again(self, fetched: Mapping[TP, Any], offsets: Mapping[TP, int]) -> Mapping[TP, Any]:
+        """Drop the fetched records of these partitions, and seek the partitions to these offsets."""
+        with contextlib.suppress(IllegalStateError):  # partitions were revoked: the next assignment seeks
+            await driver.Consumer.seek_wait(self, offsets)  # not `Seeking.seek_wait`, which would count a recovery
+        return {tp: records for tp, records in fetched.items() if tp not in offsets}
 
     def _steps_back(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, int]:
         """Return the expected offset of each partition whose fetched records lie before it.
@@ -101,9 +105,7 @@ class Fetching(ConsumerState):
             log.warning(
                 "%s[%d]: its leader does not have offset %d yet, and is asked again", tp.topic, tp.partition, expected
             )
-        with contextlib.suppress(IllegalStateError):  # partitions were revoked: the next assignment seeks
-            await driver.Consumer.seek_wait(self, back)
-        return {tp: records for tp, records in fetched.items() if tp not in back}
+        return await self._fetch_again(fetched, back)
 
     def _gaps(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, tuple[int, int]]:
         """Return, by partition, the offsets that were passed without a record: (expected offset, next offset).
