@@ -1,1 +1,1 @@
-"""Shared types: records, memories, settings, errors and topic names. Imports no other package of ours."""
+"""The types that all packages share: records, memories, settings, errors, topic names. Imports no other package."""

@@ -1,12 +1,12 @@
-"""The text of a message, from any shape of content: one decoder for all entry points.
+"""Reads the text of a chat message from each supported form of its content. All entry points use this decoder.
 
-    "a text"                                       as it is
-    ["a text", {"type": "text", "text": "…"}]      the texts of its parts, a line each
-    [{"type": "text", "text": {"value": "…"}}]     the same, in the form of assistants' threads
-    null                                           no text: beside tool calls, for instance
+    "a text"                                       the text itself
+    ["a text", {"type": "text", "text": "…"}]      the texts of the parts, one line for each
+    [{"type": "text", "text": {"value": "…"}}]     the texts of the parts, in the form of OpenAI's assistant threads
+    null                                           no text, for instance in a message that has only tool calls
 
-An assistant's thoughts before its answer, citation marks, and lone surrogates are left out. Pictures, sounds, files
-and tool calls have no text. A message without any text is skipped.
+An assistant's thoughts before its answer, citation marks, and lone surrogates are removed from the text. Pictures,
+sounds, files and tool calls have no text. A message without any text is skipped.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ ROLES: Final = {
     "tool": "tool",
     "function": "tool",
 }
-"""Our roles, by the names that chat APIs use."""
+"""The role that Siltstone uses for each role name of a chat API."""
 
 CALLS: Final = frozenset({"tool_calls", "function_call"})
-"""Fields of a message that may replace its content."""
+"""The fields for tool calls. A message that has one of them may lack the field `content`."""
 
 NOTHING_SAID: Final = "content: has no words (null, white space, only thoughts, or parts without text)"
 
 _UNKNOWN_SHAPE: Final = "must be a text, a list of parts with text, or null"
 _THOUGHT_PARTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 _THOUGHTS: Final = ("think", "thinking", "thought", "reasoning", "analysis")
-#: OpenAI's harmony format, which some servers return undecoded.
+#: Marks of OpenAI's harmony format. Some servers return an answer in this format without decoding it.
 _CHANNEL, _MESSAGE, _FINAL = "<|channel|>", "<|message|>", "<|channel|>final<|message|>"
 _ENDS: Final = ("<|return|>", "<|end|>", "<|call|>", "<|start|>")
-#: ChatGPT's citation marks, in private-use characters: a kind, then its content.
+#: ChatGPT's citation marks: private-use characters that enclose the kind of the mark and its content.
 _CITED: Final = re.compile("\ue200([^\ue200-\ue206]*)\ue202([^\ue200\ue201]*)\ue201")
 _LEFT_OF_MARKS: Final = re.compile("[\ue200-\ue206]")
 #: Citation marks of assistants that search files: 【4:0†source】.
@@ -48,7 +48,10 @@ _SOURCE: Final = re.compile(r"【[\d:]{1,20}†[^【】\n]{0,200}】")
 
 
 def words_of(content: object, role: str) -> str:
-    """Return the text; empty if there is none. Raises `ValueError` if the content's shape is unknown."""
+    """Return the text of a message's content, or an empty text if the content has none.
+
+    Raises `ValueError` if the form of the content is unknown.
+    """
     if isinstance(content, str):
         return said(content, role)
     if content is None:
@@ -64,7 +67,10 @@ def words_of(content: object, role: str) -> str:
 
 
 def _text_of(part: object) -> str | None:
-    """Return the text of a part: empty if it has no words, None if `part` does not have the form of a part."""
+    """Return the text of one part of a content. It is empty if the part has no text, or has a model's thoughts.
+
+    Return None if `part` does not have the form of a part.
+    """
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -81,7 +87,7 @@ def _text_of(part: object) -> str | None:
 
 
 def said(text: str, role: str) -> str:
-    """Return the text without thoughts, citation marks and lone surrogates."""
+    """Return the text without citation marks and lone surrogates, and without thoughts if `role` is `assistant`."""
     if not text.isascii():
         text = without_halves(text)
         if "\ue200" in text:
@@ -92,9 +98,10 @@ def said(text: str, role: str) -> str:
 
 
 def _name_of(mark: re.Match[str]) -> str:
-    """Return the name of an entity: Paris for the mark `["city", "Paris", …]`. Other marks give an empty text.
+    """Return the text that replaces a citation mark: `Paris` for the mark of an entity, `["city", "Paris", …]`.
 
-    ChatGPT writes the mark in place of the name, so the sentence would lack it.
+    ChatGPT writes this mark in place of the name, so without the replacement the sentence would lack the name. All
+    other marks are replaced by an empty text.
     """
     if mark[1] != "entity":
         return ""
@@ -106,7 +113,10 @@ def _name_of(mark: re.Match[str]) -> str:
 
 
 def _after_thoughts(text: str) -> str:
-    """Return the answer, without the blocks of thoughts before it; an empty text if such a block does not end."""
+    """Return a model's answer without the blocks of thoughts before it.
+
+    Return an empty text if a block of thoughts has no end tag.
+    """
     begun = text.lstrip()
     while begun.startswith("<"):
         if begun.startswith((_CHANNEL, "<|start|>")):
@@ -121,7 +131,10 @@ def _after_thoughts(text: str) -> str:
 
 
 def _final_channel(text: str) -> str:
-    """Return the text of a harmony response's final channel. Without channels, return the text after its head."""
+    """Return the text in the final channel of an answer in OpenAI's harmony format.
+
+    If the answer names no channel, return the text after its header. Return an empty text if it has neither.
+    """
     _, found, answer = text.rpartition(_FINAL)
     if not found and _CHANNEL not in text:
         _, found, answer = text.partition(_MESSAGE)

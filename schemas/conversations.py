@@ -1,4 +1,4 @@
-"""Records of the `conversations` topic."""
+"""The records of the topic `conversations`: chat messages, ends of sessions, and silence records."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ class ChatMessage(BaseModel):
 
     @property
     def says_nothing(self) -> bool:
-        """True if the message has no words. Such a message is skipped."""
+        """True if the message has no words. Messages without words are skipped."""
         return not self.content.strip()
 
     @property
     def all_metadata(self) -> dict[str, Any]:
-        """`metadata`, together with the fields that the schema does not know."""
+        """`metadata`, merged with all unknown fields of the message. If a name is in both, `metadata` wins."""
         return {**(self.model_extra or {}), **(self.metadata or {})}
 
 
@@ -143,17 +143,18 @@ class Silence(BaseModel):
     timestamp: Timestamp
 
 
-#: The roles that talk to each other. System and tool messages are not part of the conversation itself.
+#: The roles that speak in a conversation. System and tool messages are not part of the conversation itself.
 SPEAKERS = (Role.USER, Role.ASSISTANT)
 
 ConversationRecord = ChatMessage | SessionEnded | Silence
 
 
 def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
-    """Return the model of a record.
+    """Return the pydantic model for a record of `conversations` with these fields.
 
-    A record of type `session_end` always ends a session. A record of type `silence` is written by the worker, and has
-    no role and content. A record with both is a chat message that has a field `type` of its own.
+    The type `session_end` always selects `SessionEnded`. The type `silence` selects `Silence`, because only workers
+    write it, without role and content. If a record of this type has a role and a content, it is a chat message that
+    has its own field `type`. All other records are chat messages.
     """
     match fields.get("type"):
         case "session_end":
@@ -165,5 +166,5 @@ def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
 
 
 def content_id(said: ChatMessage) -> str:
-    """Return the id of a message that came without one: a hash of session, role, timestamp and content."""
+    """Return an id for a message that has no id: a hash of its session, role, timestamp and content."""
     return id_of_content(said.session_id, said.role, said.timestamp, said.content)

@@ -1,4 +1,4 @@
-"""Dead letters: the headers of a record that cannot be used."""
+"""The headers of a dead letter (a record that cannot be used): the record's source, and the error."""
 
 from __future__ import annotations
 

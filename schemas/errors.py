@@ -1,4 +1,4 @@
-"""The exception tree.
+"""The tree of all exceptions that we raise on purpose.
 
 SiltstoneError                 every error that we raise on purpose
 ├── SettingsError              a setting is wrong: names its key and the allowed values
@@ -7,7 +7,7 @@ SiltstoneError                 every error that we raise on purpose
 ├── BrokerUnavailable          no Kafka broker answers at the configured address
 │   └── BrokerRefused          a broker answers, but denies access
 ├── NotAllowed                 the Kafka user of the settings lacks rights that are needed
-├── AccessDenied               a request's token does not allow what it asks for
+├── AccessDenied               a request's token does not permit the request
 │   ├── TokenRefused           the token is missing or invalid
 │   ├── ScopeMissing           the token lacks the required scope
 │   └── OtherUser              the token does not cover the user's memories
@@ -20,29 +20,29 @@ SiltstoneError                 every error that we raise on purpose
 ├── JournalError               the embedded broker's journal cannot be read or written
 ├── EmbeddedBrokerEnded        the embedded broker was killed, or has ended by itself
 ├── SummaryFilesError          the files of daily summaries cannot be read or removed
-│   └── SummaryNotWritten      no place could take a summary
+│   └── SummaryNotWritten      a summary could be written to neither of its two directories
 ├── ShardError                 a shard cannot be opened or used
 │   ├── ShardLocked            another process holds the shard's DuckDB file
-│   ├── ShardNotHere           the partition is not (or no longer) this worker's
-│   ├── ShardComingBack        the partition is this worker's, but its data is not restored yet
+│   ├── ShardNotHere           this worker does not own the partition (any more)
+│   ├── ShardComingBack        this worker owns the partition, but its data is not restored yet
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
-│   └── MemoryElsewhere        none of this worker's users has it; another worker's may
+│   └── MemoryElsewhere        this worker does not have the memory, but another worker may have it
 ├── ReembeddingRefused         a change of the embedding model cannot be started or stopped now
 ├── CheckpointError            a checkpoint cannot be taken, read or used
 │   ├── StoreUnavailable       the store of checkpoints does not answer, or not in time
-│   │   ├── StoreRefused       it answers, but denies access
-│   │   ├── StoreFull          it is full
-│   │   └── StoreMissing       there is no such bucket, container or folder
+│   │   ├── StoreRefused       the store answers, but denies access
+│   │   ├── StoreFull          the store is full
+│   │   └── StoreMissing       the store's bucket, container or folder does not exist
 │   ├── Fenced                 another worker owns the partition now, and has taken a checkpoint of it
 │   ├── DamagedCheckpoint      bytes of a checkpoint are missing or have changed
 │   ├── CheckpointMismatch     a checkpoint is sound, but was made with other settings
-│   ├── NoCheckpoint           the partition has none, or none from before the requested time
+│   ├── NoCheckpoint           the partition has no checkpoint, or none from before the requested time
 │   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
 │   └── ProviderUnavailable    the OIDC provider's keys cannot be fetched
 ├── ConsistencyTokenError      a consistency token is damaged, or of another log or user
-├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
+├── EmbeddingUnavailable       no vectors can be computed now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
 │   └── NoWorker               no worker answers at the address
 └── LibraryChanged             the installed Faust or aiokafka is not the one that streams/kafka overrides
@@ -59,11 +59,11 @@ from schemas.stores import shown_store
 
 
 class SiltstoneError(Exception):
-    """Base of all errors raised on purpose; its text is one line that says what to do."""
+    """The base class of all errors that we raise on purpose. The text of most errors also says what to do."""
 
 
 class SettingsError(SiltstoneError):
-    """One or more settings are wrong. `problems` holds one line for each; correct them and start again."""
+    """One or more settings are wrong. `problems` has one line for each. Correct the settings, and start again."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -71,7 +71,7 @@ class SettingsError(SiltstoneError):
 
 
 class BadRecord(SiltstoneError):
-    """A record cannot be used. The stream goes on; the record is kept in the dead-letters topic."""
+    """A record cannot be used. Processing continues, and the record goes to the topic `dead-letters`."""
 
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
@@ -86,23 +86,23 @@ class NothingSaid(BadRecord):
 
 
 class AccessDenied(SiltstoneError):
-    """A request's token does not allow what it asks for."""
+    """A request's token does not permit the request."""
 
 
 class TokenRefused(AccessDenied):
-    """The token is missing or invalid: make one with `siltstone token add`."""
+    """A request's token is missing or invalid. Create a token with `siltstone token add`."""
 
 
 class ScopeMissing(AccessDenied):
-    """The token lacks the required scope, or does not cover all users: make another one that does."""
+    """A request's token lacks the required scope, or does not cover all users. Create a token that does."""
 
 
 class OtherUser(AccessDenied):
-    """The token does not cover the user's memories. The API answers as for a missing memory, and names no user."""
+    """A request's token does not cover the user's memories. The API answers as if the memory did not exist."""
 
 
 class BrokerUnavailable(SiltstoneError):
-    """No broker answers. Start it, or correct `kafka.bootstrap_servers`."""
+    """No Kafka broker answers. Start the broker, or correct `kafka.bootstrap_servers`."""
 
     def __init__(self, bootstrap_servers: str, reason: str = "") -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -113,7 +113,7 @@ class BrokerUnavailable(SiltstoneError):
 
 
 class BrokerRefused(BrokerUnavailable):
-    """A broker answers, but denies access: change the setting that `todo` names. Waiting does not help."""
+    """A Kafka broker answers, but denies access. Change the setting that `todo` names. Waiting does not help."""
 
     def __init__(self, address: str, cause: str, todo: str) -> None:
         self.bootstrap_servers = address
@@ -122,9 +122,10 @@ class BrokerRefused(BrokerUnavailable):
 
 
 class NotAllowed(SiltstoneError):
-    """The Kafka user of the settings lacks `rights`. `command` grants the first; `siltstone doctor` has all commands.
+    """The Kafka user in the settings lacks the rights in `rights`. `command` grants the first of them.
 
-    If `waits`, only rights on the consumer group are missing, and a worker waits for them. Otherwise it ends.
+    `siltstone doctor` prints the commands for all missing rights. If `waits` is true, only rights on the consumer
+    group are missing, and a worker waits until they are granted. Otherwise the worker ends.
     """
 
     def __init__(self, user: str, rights: Sequence[object], command: str, *, waits: bool = False) -> None:
@@ -134,7 +135,7 @@ class NotAllowed(SiltstoneError):
 
 
 class BrokerEmptied(SiltstoneError):
-    """The broker came back without `topics`. A worker restarts by itself, and recreates them.
+    """The broker came back without the topics in `topics`. A worker restarts by itself, and recreates these topics.
 
     Records that were not in a shard yet are lost, unless their producers send them again.
     """
@@ -145,9 +146,9 @@ class BrokerEmptied(SiltstoneError):
 
 
 class TopicsRemade(BrokerEmptied):
-    """`topics` were deleted and recreated, so they are new logs. A worker reads them from the beginning.
+    """The topics in `topics` were deleted and recreated, so they are new logs. A worker reads them from the start.
 
-    Records of the former topics that had not been read are lost, unless their producers send them again.
+    Records of the deleted topics that had not been read are lost, unless their producers send them again.
     """
 
     def __init__(self, topics: list[str]) -> None:
@@ -158,7 +159,10 @@ class TopicsRemade(BrokerEmptied):
 
 
 class TopicsUnfit(SiltstoneError):
-    """Topics are configured so that memory would be lost. `problems` has a line for each, with the right command."""
+    """The configuration of some topics would cause a loss of memories.
+
+    `problems` has one line for each fault, with the command that corrects it.
+    """
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -168,8 +172,8 @@ class TopicsUnfit(SiltstoneError):
 class PartitionsChanged(SiltstoneError):
     """The number of a topic's partitions changed while a worker was running.
 
-    Producers now send a user's records to another partition than before. The worker stops. At the next start it says
-    which number of partitions is right, and how to restore it.
+    Producers now send a user's records to another partition than before. The worker stops. At its next start, the
+    worker prints the right number of partitions, and how to restore the topic.
     """
 
     def __init__(self, topic: str, partitions: int, before: int) -> None:
@@ -182,7 +186,7 @@ class PartitionsChanged(SiltstoneError):
 
 
 class DataDirError(SiltstoneError):
-    """The data directory is unusable. Give the worker's user the rights, or choose another with --data."""
+    """The data directory is unusable. Give the worker's user the rights, or choose another directory (`--data`)."""
 
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
@@ -200,9 +204,9 @@ class WindowsLocked(DataDirError):
 
 
 class JournalError(SiltstoneError):
-    """The journal of `siltstone dev` cannot be read or written. Do what the text says, and start again.
+    """The journal of `siltstone dev` cannot be read or written. Do what the error's text says, and start again.
 
-    The journal has all acknowledged records. Only a record that was not written completely is cut off.
+    No acknowledged record is lost. Only a record that was not written completely is cut off.
     """
 
     def __init__(self, path: Path, reason: str, todo: str = "correct that, and start again") -> None:
@@ -220,7 +224,7 @@ class EmbeddedBrokerEnded(SiltstoneError):
 
 
 class Unusable(NamedTuple):
-    """A path that cannot be used, and the system's reason."""
+    """A path that cannot be used, and the reason that the operating system gives."""
 
     path: Path
     errno: int
@@ -235,7 +239,7 @@ class Unusable(NamedTuple):
 
 
 class SummaryFilesError(SiltstoneError):
-    """Files of daily summaries cannot be read or removed. Grant the rights to the paths in `unusable`."""
+    """Files of daily summaries cannot be read or removed. Grant the worker's user the rights to `unusable`."""
 
     def __init__(self, what: str, unusable: Sequence[Unusable]) -> None:
         self.unusable = tuple(unusable)
@@ -243,9 +247,9 @@ class SummaryFilesError(SiltstoneError):
 
 
 class SummaryNotWritten(SummaryFilesError):
-    """A summary could be written to neither of the two places for it.
+    """A summary could be written neither to the data directory nor to the second directory.
 
-    Grant the rights, free disk space, or set another second place (`agents.summary.fallback_dir`).
+    Grant the rights, free disk space, or set another second directory (`agents.summary.fallback_dir`).
     """
 
     def __init__(self, unusable: Sequence[Unusable]) -> None:
@@ -257,7 +261,7 @@ class SummaryNotWritten(SummaryFilesError):
 
 
 class ShardError(SiltstoneError):
-    """A shard cannot be opened or used. `partition` is its partition."""
+    """A shard cannot be opened or used. `partition` is the number of the shard's partition."""
 
     def __init__(self, partition: int, message: str) -> None:
         self.partition = partition
@@ -269,13 +273,14 @@ class ShardLocked(ShardError):
 
 
 class ShardNotHere(ShardError):
-    """This worker does not own the shard's partition (any more). Ask again, because its new owner is taking over."""
+    """This worker does not own the shard's partition (any more). Ask again: another worker is taking it over."""
 
 
 class ShardComingBack(ShardError):
-    """The partition's data is not restored yet. Ask again after `retry_after` seconds; `/readyz` has the progress.
+    """This worker has not restored the partition's data yet. Repeat the request after `retry_after` seconds.
 
-    A request with `partial=allow` gets an answer from the part that is restored already.
+    `/readyz` shows the progress. A request with `partial=allow` gets an answer from the data that is already
+    restored.
     """
 
     def __init__(self, partition: int, message: str, retry_after: float) -> None:
@@ -284,18 +289,19 @@ class ShardComingBack(ShardError):
 
 
 class EmbeddingMismatch(ShardError):
-    """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`.
+    """The shard's vectors come from another embedding model than the one in the settings.
 
-    If no worker is running, that command without options changes the vectors to the model of the settings.
+    Change the section `embedding` back, or run `siltstone reembed`. Without options, and while no worker is running,
+    this command computes new vectors with the model in the settings.
     """
 
 
 class NotReady(SiltstoneError):
-    """The worker is starting, or its partitions are moving. Ask again; `/readyz` has the reason."""
+    """The worker is starting, or its partitions are moving. Repeat the request; `/readyz` shows the reason."""
 
 
 class ProviderUnavailable(NotReady):
-    """The keys of the OIDC provider cannot be fetched. `why` and `todo` are for the log and `siltstone doctor`."""
+    """The keys of the OIDC provider cannot be fetched. Only the log and `siltstone doctor` show `why` and `todo`."""
 
     def __init__(self, why: str, todo: str) -> None:
         self.why, self.todo = why, todo
@@ -307,21 +313,22 @@ class MemoryNotFound(SiltstoneError):
 
 
 class MemoryElsewhere(MemoryNotFound):
-    """A request names a memory without its user, and this worker does not have it. The other workers are asked."""
+    """A request without a user names a memory that this worker does not have. The other workers are asked."""
 
 
 class ReembeddingRefused(SiltstoneError):
-    """A change of the embedding model cannot be started, stopped or dropped now. The text says why."""
+    """A change of the embedding model cannot be started, stopped or dropped now. The error's text has the reason."""
 
 
 class CheckpointError(SiltstoneError):
-    """A checkpoint cannot be taken, read or used. A worker continues without it, from its disk and the log."""
+    """A checkpoint cannot be taken, read or used. A worker can do without it: it uses its disk and the log."""
 
 
 class StoreUnavailable(CheckpointError):
-    """The store of checkpoints does not answer. The next checkpoint will include the changes of the failed one.
+    """The object store for checkpoints does not answer. The next checkpoint includes the changes of the failed one.
 
-    `url` is `checkpoints.url` without its secrets. API answers may contain the text, so it has no path of a folder.
+    `url` is `checkpoints.url` without its secrets. The error's text shows no path of a folder, because API answers
+    may contain the text.
     """
 
     def __init__(self, url: str, reason: str, todo: str = "check the store, or correct checkpoints.url") -> None:
@@ -330,7 +337,7 @@ class StoreUnavailable(CheckpointError):
 
 
 class StoreRefused(StoreUnavailable):
-    """The store denies access. Set credentials in the environment, or grant them the rights."""
+    """The object store for checkpoints denies access. Set credentials in the environment, or grant rights to them."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
@@ -339,21 +346,24 @@ class StoreRefused(StoreUnavailable):
 
 
 class StoreFull(StoreUnavailable):
-    """The store is full. Free space in it, or raise its quota."""
+    """The object store for checkpoints is full. Free space in the store, or raise its quota."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url, reason, "free space in it, raise its quota, or lower checkpoints.keep")
 
 
 class StoreMissing(StoreUnavailable):
-    """The bucket, container or folder does not exist. Create it, or correct `checkpoints.url`."""
+    """The bucket, container or folder for checkpoints does not exist. Create it, or correct `checkpoints.url`."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(url, reason, "create it, or correct checkpoints.url")
 
 
 class Fenced(CheckpointError):
-    """A newer owner of the partition has taken a checkpoint. So this worker takes none, and stops serving it."""
+    """A newer owner of the partition has taken a checkpoint of it.
+
+    This worker therefore takes no checkpoint, and stops serving the partition.
+    """
 
     def __init__(self, partition: int, epoch: int, newer: int) -> None:
         self.partition, self.epoch, self.newer = partition, epoch, newer
@@ -366,7 +376,7 @@ class Fenced(CheckpointError):
 class DamagedCheckpoint(CheckpointError):
     """Bytes of a checkpoint are missing or have changed. Use the previous generation.
 
-    `pack` is the name of the damaged object; None if the manifest is damaged.
+    `pack` is the name of the damaged object, or None if the checkpoint's manifest is damaged.
     """
 
     def __init__(self, partition: int, generation: int, what: str, pack: str | None = None) -> None:
@@ -385,7 +395,10 @@ class CheckpointMismatch(CheckpointError):
 
 
 class NoCheckpoint(CheckpointError):
-    """There is no checkpoint to restore. Ask for a later time. A higher `checkpoints.keep` keeps more from now on."""
+    """The partition has no checkpoint, or none from before the requested time. Request a later time.
+
+    From now on, a higher `checkpoints.keep` keeps more checkpoints.
+    """
 
 
 class SnapshotChanged(CheckpointError):
@@ -397,14 +410,14 @@ class SnapshotChanged(CheckpointError):
 
 
 class ConsistencyTokenError(SiltstoneError):
-    """A consistency token cannot be used here. Pass it exactly as the write returned it, and for the same user."""
+    """A consistency token cannot be used. Pass it exactly as the write returned it, and for the same user."""
 
 
 class EmbeddingUnavailable(SiltstoneError):
-    """No vectors can be computed now. Check the service that the text names. New memories wait in their topic.
+    """The embedding service or model computes no vectors now. Check the service that the error's text names.
 
-    `passing` is true if the service may soon recover by itself. `retry_after` is the time in seconds for which the
-    service asks not to be called.
+    New memories wait in their topic. `passing` is true if the service may soon recover by itself. `retry_after` is
+    the number of seconds for which the service asked not to be called, or 0.
     """
 
     def __init__(self, message: str, *, passing: bool = True, retry_after: float = 0.0) -> None:
@@ -413,9 +426,9 @@ class EmbeddingUnavailable(SiltstoneError):
 
 
 class ApiError(SiltstoneError):
-    """A command got no result from a worker. `status` is the HTTP status of the worker's answer, if there was one.
+    """A command got no result from a worker. `status` is the HTTP status, or None if no worker answered.
 
-    If no worker is running, start one with `siltstone dev`. If it is elsewhere, pass its --url.
+    If no worker is running, start one with `siltstone dev`. If the worker has another address, pass it with `--url`.
     """
 
     def __init__(self, message: str, status: int | None = None) -> None:
@@ -424,8 +437,8 @@ class ApiError(SiltstoneError):
 
 
 class NoWorker(ApiError):
-    """No worker answers at the address. Start one with `siltstone dev`, or pass its --url."""
+    """No worker answers at the address. Start one with `siltstone dev`, or pass the worker's address with `--url`."""
 
 
 class LibraryChanged(SiltstoneError):
-    """The internals of Faust or aiokafka are not those that streams/kafka overrides. Install the pinned version."""
+    """The installed Faust or aiokafka is not the version that streams/kafka overrides. Install the pinned one."""

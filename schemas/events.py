@@ -1,4 +1,4 @@
-"""Events on the `long-term` topic (one tagged union on `type`), and the records of the side topics."""
+"""The events of the topic `long-term` (a union, tagged by `type`), and the record of the topic `summary-requests`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
 Thousandths = Annotated[int, Field(ge=0, le=1000)]
 
-#: A century, so that the time of expiry is still a valid date.
+#: 100 years. With this limit, the time of expiry is always a valid date.
 LONGEST_TTL_SECONDS = 100 * 365 * 86_400
 
 
@@ -67,12 +67,12 @@ class Promotion(_Event):
     metadata: MetadataOfMany | None = None
     sources: Sources = Field(
         default=[],
-        exclude_if=not_,  # most events have no unusual sources
+        exclude_if=not_,  # left out if empty, because most events have only usual sources
         description="who said it (see schemas/sources.py); left out for a user and an assistant without names",
     )
     pinned: bool = Field(
         default=False,
-        exclude_if=not_,  # `false` in every event would take a fortieth of the log
+        exclude_if=not_,  # left out if false: in every event, it would take a fortieth of the log
         description="the memory does not decay, because the user asked to remember it; left out if false",
     )
 

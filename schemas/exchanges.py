@@ -1,4 +1,4 @@
-"""Exchanges, the unit of promotion, and their messages."""
+"""Exchanges and their messages. Siltstone decides for each exchange whether it becomes a long-term memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from schemas.sources import SOURCES, USUAL, any_covered, meant, together
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A message within a window: a validated `ChatMessage` with an id and only the fields that we use.
 
-    It is a struct because one is made for every message: this takes a fraction of the time of a named tuple, and the
-    garbage collector skips structs with `gc=False`. That is safe, because `metadata` is JSON and so has no cycles.
+    Because one is created for every message, the class is a msgspec struct. Its creation takes a fraction of the time
+    of a named tuple, and with `gc=False` the garbage collector skips it. That is safe, because `metadata` is JSON and
+    so has no cycles.
     """
 
     message_id: str
@@ -30,7 +31,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     metadata: dict[str, Any] | None = None
 
     def sources(self) -> list[str]:
-        """Return the speaker, and the token of the request if it had one."""
+        """Return the sources of the message: its speaker, and the token of its HTTP request if it had one."""
         who = f"{self.role.value}:{self.name}" if self.name else self.role.value
         return [who, *meant((self.metadata or {}).get(SOURCES))]
 
@@ -66,25 +67,25 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def started_at(self) -> int:
-        """The time (epoch ms) of the earliest message."""
+        """The time (epoch ms) of the exchange's earliest message."""
         return self.messages[0].timestamp
 
     @property
     def ended_at(self) -> int:
-        """The time (epoch ms) of the latest message. The exchange expires a fixed time after it."""
+        """The time (epoch ms) of the exchange's latest message. The exchange expires a fixed time after it."""
         return self.messages[-1].timestamp
 
     @property
     def spoken(self) -> bool:
-        """True if it has a message of a user or an assistant. Other exchanges are never promoted."""
+        """True if the exchange has a message of a user or an assistant. Without one, it is never promoted."""
         for message in self.messages:  # noqa: SIM110 - a generator takes twice as long, for every exchange
             if message.role in SPEAKERS:
                 return True
         return False
 
     def said(self) -> tuple[str, str]:
-        """Return the user's text and the assistant's, one line for each message."""
-        if len(self.messages) == 2:  # nearly every exchange is a question and its answer
+        """Return the text of the user and the text of the assistant. Each message of a text is on its own line."""
+        if len(self.messages) == 2:  # the fast path: nearly every exchange is one question and its answer
             asked, answer = self.messages
             if asked.role is Role.USER and answer.role is Role.ASSISTANT:
                 return asked.content, answer.content
@@ -101,14 +102,14 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return memory_id(user_id, session_id, tuple(self.message_ids))
 
     def metadata(self) -> dict[str, Any]:
-        """Return the merged metadata of all messages, and the user's first emotion as `emotion`.
+        """Return the merged metadata of the exchange's messages, and the user's first emotion as `emotion`.
 
-        If messages have the same key, the value of the latest one is used.
+        If several messages have the same key, the value of the latest message is used.
         """
         metadata: dict[str, Any] = {}
         for message in self.messages:
             metadata |= message.metadata or {}
-        if SOURCES in metadata:  # it has one message's sources; `sources()` has all
+        if SOURCES in metadata:  # this key has the sources of one message; `sources()` returns all
             metadata = {key: value for key, value in metadata.items() if key != SOURCES}
         if emotions := self.emotions():
             metadata["emotion"] = emotions[0]
@@ -123,9 +124,9 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return together(found)
 
     def unusual_sources(self) -> list[str]:
-        """Return `sources()`, or an empty list if they are the usual ones, a user and an assistant without names.
+        """Return the exchange's sources, or an empty list if they are the usual ones.
 
-        Nearly all exchanges have only the usual ones.
+        The usual sources are a user and an assistant without names. Nearly all exchanges have only these.
         """
         user = assistant = False
         for message in self.messages:
@@ -152,20 +153,23 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def agent_id(self) -> str | None:
-        """The first agent id in its messages; None if there is none."""
+        """The first agent id in the exchange's messages, or None if no message has one."""
         return next((message.agent_id for message in self.messages if message.agent_id), None)
 
     def speakers(self) -> list[str]:
-        """Return the speakers' names, if known, in alphabetical order."""
+        """Return the known names of the exchange's speakers, in alphabetical order."""
         return sorted({message.name for message in self.messages if message.name})
 
     def emotions(self) -> list[str]:
-        """Return the emotions of the user's messages. Those of an assistant are only its manner of speaking."""
+        """Return the emotions of the user's messages. An assistant's emotions are left out: they are only style."""
         return [message.emotion for message in self.messages if message.emotion and message.role is Role.USER]
 
 
 def render(exchange: Exchange) -> str:
-    """Return the text of an exchange as a memory: user lines, then assistant lines, with speakers' names if known."""
+    """Return the text of the memory that an exchange becomes: the user's messages, then the assistant's messages.
+
+    If the name of a speaker is known, it precedes the message.
+    """
     return "\n".join(
         f"{message.name}: {message.content}" if message.name else message.content
         for role in (Role.USER, Role.ASSISTANT)

@@ -1,6 +1,6 @@
-"""JSON Schemas of the records that cross Kafka, exported to `schemas/json/<name>.v1.json`.
+"""Writes the JSON Schemas of all Kafka records to `schemas/json/<name>.v1.json`.
 
-python -m schemas.export        # writes them; a test fails when a file and its model disagree
+python -m schemas.export        # a test fails if a file differs from its model
 """
 
 from __future__ import annotations

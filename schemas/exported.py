@@ -1,7 +1,7 @@
-"""A memory as a line of an export, with all data that another Siltstone needs to recreate it. People can read it.
+"""The form of a memory in an export: one line, with all data that another Siltstone needs to recreate the memory.
 
-The other lines of an export have the form of records in Kafka: messages, and `link`, `supersede` and `archive`
-events.
+People can read the line. The other lines of an export have the form of records in Kafka: messages, and `link`,
+`supersede` and `archive` events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from schemas.times import iso
 
 
 class ExportedMemory(BaseModel):
-    """A long-term memory, or with `kind: short_term` a short-term memory, which ends at `expires_at`."""
+    """A long-term memory in an export. With `kind: short_term`, it is a short-term memory until `expires_at`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

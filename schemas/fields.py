@@ -1,4 +1,4 @@
-"""Field types of records, and their size limits."""
+"""The types of the fields of records, with the limits for their size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from schemas.times import parse_timestamp
 
 MAX_CONTENT_BYTES = 32 * 1024
 MAX_METADATA_BYTES = 32 * 1024
-#: Levels of nesting that are reserved for our own records around metadata. No record has more (session, messages,
-#: message).
+#: The number of nesting levels that are reserved for our own record around metadata. No record has more levels of its
+#: own; three of them are, for example, session, messages and message.
 LEVELS_OF_OUR_OWN = 16
 
 

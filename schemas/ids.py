@@ -1,4 +1,4 @@
-"""Ids: their limits, and ids that are computed from content."""
+"""The length limit of ids, and ids that are computed from the content of records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Label = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 
 
 def id_of_content(session_id: str, role: str, timestamp: int, content: str) -> str:
-    """Return the id of a message that came without one: a hash of session, role, timestamp and content."""
+    """Return an id for a message that has no id: a hash of its session, role, timestamp and content."""
     basis = f"{session_id}\0{role}\0{timestamp}\0{content}"
     return hashlib.blake2b(basis.encode(), digest_size=16).hexdigest()
 
@@ -33,9 +33,14 @@ def memory_id(user_id: str, session_id: str, message_ids: Sequence[str]) -> uuid
 
 
 def beginning_ids(user_id: str, session_id: str, message_ids: Sequence[str]) -> list[uuid.UUID]:
-    """Return the `memory_id` of the messages without the last one, without the last two, and so on: longest first."""
+    """Return the memory ids of the beginnings of a list of messages, the longest beginning first.
+
+    The first id is that of the messages without the last one, the second id that of the messages without the last
+    two.
+    """
     separator, found = f"{_quoted(user_id)}/{_quoted(session_id)}/", []
-    digest = hashlib.sha1(SILTSTONE.bytes, usedforsecurity=False)  # as in uuid5; each longer beginning continues it
+    # SHA-1 as in uuid5. The digest of each beginning is continued for the next longer beginning.
+    digest = hashlib.sha1(SILTSTONE.bytes, usedforsecurity=False)
     for one in message_ids[:-1]:
         digest.update(f"{separator}{_quoted(one)}".encode())
         found.append(uuid.UUID(bytes=digest.digest()[:16], version=5))
@@ -43,7 +48,8 @@ def beginning_ids(user_id: str, session_id: str, message_ids: Sequence[str]) -> 
     return found[::-1]
 
 
-#: Matches texts that `quote` leaves unchanged. Most ids are such texts, and `quote` itself takes much longer.
+#: Matches the texts that `quote` leaves unchanged. Most ids are such texts, and the match is much faster than
+#: `quote`.
 _unreserved = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
 
 

@@ -1,10 +1,10 @@
-"""Lifecycle: how importance decays into a score, and the state of a score.
+"""The lifecycle of memories: how importance decays into a score, and which state a score has.
 
-    score     = importance × 2^(−max(0, age − fresh_days) / half_life)      age since last access, in days
-    half_life = half_life_days × 2^((importance − 70) / 10)                 30 days at 70, 240 at 100
+    score     = importance × 2^(−max(0, age − fresh_days) / half_life)      age: days since the last access
+    half_life = half_life_days × 2^((importance − 70) / 10)                 30 days at 70, 240 days at 100
 
-An access raises importance, so memories that are used last as long as important ones. The same formula is in
-tables/database/sql/lifecycle.sql for whole shards; a test compares the two.
+Each access raises the importance, so a memory that is often used lasts as long as an important one. For whole shards,
+tables/database/sql/lifecycle.sql has the same formula. A test compares the two.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DAY_MS = 86_400_000
 
 #: The importance whose half-life is `half_life_days`. It is the least importance of a promoted exchange.
 ORDINARY: Final = 70.0
-#: The points of importance that double the half-life.
+#: The number of points of importance that doubles the half-life.
 POINTS_TO_LAST_TWICE: Final = 10.0
 
 
 def half_life_of(importance: float, lifecycle: LifecycleSettings) -> float:
-    """Return the days in which a memory of this importance loses half of its score."""
+    """Return the half-life in days: the time in which a memory of this importance loses half of its score."""
     return float(lifecycle.half_life_days * 2.0 ** ((importance - ORDINARY) / POINTS_TO_LAST_TWICE))
 
 
@@ -51,9 +51,9 @@ def scores_of(
 ) -> Scores:
     """Return the scores of many memories, float64[n], with exactly the values of `score_of`.
 
-    Python computes the powers, because numpy's results differ in the last bit on some processors. A score on the
-    border between two states could then get the other state. Fresh and pinned memories need no power. Many memories
-    have the same importance, so the half-life of each importance is computed once.
+    Python computes the powers, because numpy's results differ in the last bit on some processors. This difference
+    could change the state of a score that is on the border between two states. Fresh and pinned memories need no
+    power. Many memories have the same importance, so the half-life of each importance is computed once.
     """
     stale_days = np.maximum(0.0, (now - last_accessed) / DAY_MS - lifecycle.fresh_days)
     ageing = np.flatnonzero((stale_days > 0) & ~pinned)
@@ -71,7 +71,7 @@ def scores_of(
 
 
 def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSettings) -> npt.NDArray[np.bool_]:
-    """Return a mask, bool[n]: true for each score whose state, by `state_of`, is one of `states`."""
+    """Return a mask, bool[n], that is true for each score whose state, by `state_of`, is one of `states`."""
     active, cold = scores >= lifecycle.active, scores >= lifecycle.cold
     bands = {State.ACTIVE: active, State.COLD: cold & ~active, State.DEPRECATED: ~cold & ~active}
     allowed = np.zeros(len(scores), np.bool_)
@@ -81,7 +81,7 @@ def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSet
 
 
 def state_of(score: float, lifecycle: LifecycleSettings) -> State:
-    """Return the state of a score: active from the border `active`, cold from the border `cold`, else deprecated."""
+    """Return a score's state: active from `lifecycle.active`, cold from `lifecycle.cold`, otherwise deprecated."""
     if score >= lifecycle.active:
         return State.ACTIVE
     return State.COLD if score >= lifecycle.cold else State.DEPRECATED
@@ -92,8 +92,8 @@ def wanted_states(
 ) -> frozenset[State]:
     """Return the states that a query includes. `state` overrides `include_all`, which overrides `include_cold`.
 
-    Without these, only active memories are included. The set is empty if the query is only for exchanges in
-    short-term windows.
+    Without these arguments, a query includes only active memories. The result is empty if the query is only for
+    exchanges in short-term windows.
     """
     if state is not None:
         return frozenset({State(state)} if state != SHORT_TERM else ())

@@ -45,14 +45,15 @@ class Memory:
 
     @property
     def current(self) -> bool:
-        """True if no summary and no newer memory replaces it."""
+        """True if neither a summary nor a newer memory replaces this memory."""
         return self.summarized_by is None and self.superseded_by is None
 
 
 def shown_score(score: float) -> float:
-    """Return the score with two decimals, rounded down, so that it stays on its side of the border of a state.
+    """Return the score, rounded down to two decimals, so that rounding does not move it up into the next state.
 
-    If the border has more than two decimals, the result may be on the other side.
+    If a state's border has more than two decimals, the rounded score may be below the border although the score is
+    not.
     """
     nearest = round(score, 2)
     return nearest if nearest <= score else round(nearest - 0.01, 2)
@@ -75,10 +76,10 @@ class Transition(BaseModel):
     reason: str
 
 
-#: The least relevance of the hits that people see by default. docs/reference.md explains the value.
+#: The minimum relevance of the hits that people see by default. docs/reference.md explains the value.
 SHOWN_FROM: Final = 0.3
-#: The state that is shown for an exchange in a short-term window that is not a memory. It is not a `State`, because
-#: it does not depend on a score.
+#: The state that answers show for an exchange of a short-term window that has not become a memory. It is not a
+#: `State`, because it does not depend on a score.
 SHORT_TERM: Final = "short_term"
 ShownState = State | Literal["short_term"]
 

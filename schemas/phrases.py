@@ -1,4 +1,7 @@
-"""Default words and phrases for scoring and requests, in sixteen languages; the settings can replace them."""
+"""The default words for scoring an exchange, and the default phrases of requests to remember or to summarize.
+
+They are in sixteen languages. The settings can replace them.
+"""
 
 # fmt: off
 STRONG_EMOTIONS = (
@@ -28,7 +31,8 @@ CONTENT_KEYWORDS = (
     "allergic", "allergy", "promise", "appointment", "live in", "remember",
 )
 
-#: Forms that are imperatives only at the beginning of a clause. Elsewhere they are statements about a person.
+#: Phrases that are a request only at the beginning of a clause. In other positions they are statements about a
+#: person.
 ORDERS_FIRST = (
     "merk dir", "merke dir", "merken sie sich", "vergiss nicht", "vergessen sie nicht", "denk daran", "denk dran",
     "denken sie daran", "notier dir", "notiere dir", "behalte im kopf",

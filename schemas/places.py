@@ -1,4 +1,4 @@
-"""Places of records in the log, and the consistency token by which a client names one."""
+"""Places of records in the log (topic, partition, offset), and the consistency tokens that clients use for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final, NamedTuple, Self
 
 from schemas.errors import ConsistencyTokenError
 
-#: Longer tokens are not ours: a topic's name has at most 249 characters.
+#: The maximum length of a consistency token. Ours are shorter, because a topic's name has at most 249 characters.
 MAX_TOKEN_CHARS: Final = 400
-#: Upper limits of Kafka's partitions and offsets.
+#: The exclusive upper limits of Kafka's partition numbers and offsets.
 _MAX_PARTITION, _MAX_OFFSET = 2**31, 2**63
 _CHECK_BYTES: Final = 4
 
@@ -33,13 +33,16 @@ class Place(NamedTuple):
 
     @property
     def token(self) -> str:
-        """The consistency token for clients, an opaque word with a checksum against damage. It is no secret."""
+        """The consistency token of this place: an opaque text for clients, with a checksum. It is not a secret."""
         plain = f"{self.partition}:{self.offset}:{self.topic}".encode()
         return urlsafe_b64encode(_check(plain) + plain).decode().rstrip("=")
 
     @classmethod
     def of_token(cls, token: str) -> Self:
-        """Decode a token. Raises `ConsistencyTokenError` if it is damaged or not a consistency token."""
+        """Return the place that a consistency token names.
+
+        Raises `ConsistencyTokenError` if the token is damaged, or is not a consistency token.
+        """
         damaged = ConsistencyTokenError(
             "at_least: not a consistency token, or a damaged one: pass it exactly as the write returned it"
         )
@@ -59,7 +62,10 @@ class Place(NamedTuple):
 
 
 def newest(places: Iterable[Place]) -> list[Place]:
-    """Return the last place in each partition of each topic. If it is applied, all earlier places are applied."""
+    """Return the place with the highest offset in each partition of each topic.
+
+    If the record at this place is applied, the records at all earlier places of the partition are applied too.
+    """
     found: dict[tuple[str, int], Place] = {}
     for place in places:
         before = found.setdefault(place[:2], place)

@@ -1,10 +1,10 @@
 """A fast decoder for plain chat messages on `conversations`, without a pydantic model.
 
-Nearly every record is a plain message: an object with our fields and no others. msgspec decodes it in a fifth of the
-time that orjson and pydantic take. This decoder rejects all other records, and `ChatMessage` then reads them: records
-with aliases, unknown fields, metadata, without a time, with contents that change when they are read, and invalid
-records, for which `ChatMessage` gives the reason. For the records that this decoder accepts, it returns the same
-message as `ChatMessage`; a property test compares the two.
+Nearly every record is a plain message: an object that has only our own fields. msgspec decodes it in a fifth of the
+time that orjson and pydantic take. This decoder rejects all other records, and the model `ChatMessage` then reads
+them. It rejects records with aliases, unknown fields or metadata, records without a time, contents that change when
+they are read, and invalid records. For each accepted record, the decoder returns the same message as `ChatMessage`. A
+property test compares the two.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from schemas.fields import MAX_CONTENT_BYTES
 from schemas.ids import MAX_ID_CHARS, id_of_content
 from schemas.times import parse_timestamp
 
-#: Longer records are left to `ChatMessage`, which checks the limits.
+#: The maximum size of a record for this decoder. `ChatMessage` reads larger records, and checks the limits.
 MAX_PLAIN_BYTES = 8 * MAX_CONTENT_BYTES
 
-#: First characters of contents that may have no words, or thoughts before the answer. (Contents with citation marks
-#: have `\ue200` or `†`.)
+#: The first characters of contents that this decoder rejects, because the content may have no words, or thoughts
+#: before the answer. (Contents with citation marks are rejected because of `\ue200` or `†`.)
 _NOT_PLAIN: Final = frozenset({"", "<", *(char for char in map(chr, range(0x3001)) if char.isspace())})
 
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
 _Label = Annotated[str, msgspec.Meta(max_length=MAX_ID_CHARS)]
-#: A text of this many characters always fits: UTF-8 takes at most four bytes for each.
+#: A text of at most this many characters never exceeds `MAX_CONTENT_BYTES`, because UTF-8 takes at most four bytes
+#: for each character.
 _Content = Annotated[str, msgspec.Meta(max_length=MAX_CONTENT_BYTES // 4)]
 
 
@@ -48,7 +49,10 @@ _decode = msgspec.json.Decoder(_Plain).decode
 
 
 def plain_message(raw: bytes | None) -> tuple[str, str, Message] | None:
-    """Return user, session and message of a plain record's value; None if `ChatMessage` must read it."""
+    """Return the user id, the session id and the message in a record's value.
+
+    Return None if the value is not a plain message, so that the model `ChatMessage` must read it.
+    """
     if raw is None or len(raw) > MAX_PLAIN_BYTES:
         return None
     try:

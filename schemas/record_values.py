@@ -1,4 +1,4 @@
-"""Record values: decodes and validates them. A value that cannot be used raises an error with the reason."""
+"""Decodes and validates the values of Kafka records. If a value cannot be used, the raised error has the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from schemas.topic_specs import MAX_VALUE_BYTES
 
 T = TypeVar("T", bound=BaseModel)
 
-#: The maximum number of fields of a record. Each field is validated separately, so more would delay other records.
+#: The maximum number of fields of a record. Each field is validated separately, so a record with more fields would
+#: delay other records.
 MAX_FIELDS = 10_000
 REASON_CHARS = 500
 
@@ -44,7 +45,7 @@ def json_object(raw: bytes | None) -> dict[str, Any]:
 
 
 def invalid(exc: ValidationError) -> BadRecord:
-    """Return a `BadRecord` that names the wrong fields and their faults."""
+    """Return a `BadRecord` that names the fields with invalid values, and the fault of each."""
     problems = [
         f"{'.'.join(str(part) for part in error['loc']) or 'record'}: {error['msg'][:REASON_CHARS]}"
         for error in exc.errors(include_url=False, include_context=False, include_input=False)
@@ -53,14 +54,20 @@ def invalid(exc: ValidationError) -> BadRecord:
 
 
 def conversation_record(fields: Mapping[str, Any]) -> ConversationRecord:
-    """Return a message, or the end or the silence of a session. Raises `BadRecord`."""
+    """Return the record of `conversations` that has these fields: a message, a session's end, or a silence record.
+
+    Raises `BadRecord` if the fields are invalid, and `NothingSaid` if a message has no words.
+    """
     if model_of(fields) is Silence:
         return _read(Silence, fields)
     return message_or_end(fields)
 
 
 def message_or_end(fields: Mapping[str, Any]) -> ChatMessage | SessionEnded:
-    """Return a message or a session's end. Raises `BadRecord`, or `NothingSaid` if a message has no words."""
+    """Return the chat message, or the end of a session, that has these fields.
+
+    Raises `BadRecord` if the fields are invalid, and `NothingSaid` if a message has no words.
+    """
     if model_of(fields) is SessionEnded:
         return _read(SessionEnded, fields)
     message = _read(ChatMessage, fields)

@@ -15,7 +15,7 @@ Operation = Literal["READ", "WRITE", "CREATE", "DESCRIBE"]
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One operation on one resource.
+    """The right to one operation on one Kafka resource.
 
     >>> str(Right("READ", "topic", "siltstone.conversations"))
     'READ on topic siltstone.conversations'
@@ -29,7 +29,7 @@ class Right:
         return f"{self.operation} on {self.resource} {self.name}"
 
     def command(self, kafka: KafkaSettings) -> str:
-        """Return the command that grants the right. It is for a Kafka administrator with an `admin.properties`."""
+        """Return the command with which a Kafka administrator, who has an `admin.properties`, grants this right."""
         return (
             f"kafka-acls.sh --bootstrap-server {kafka.bootstrap_servers} --command-config admin.properties --add "
             f"--allow-principal '{principal(kafka)}' --operation {self.operation.title()} "
@@ -38,7 +38,7 @@ class Right:
 
 
 def principal(kafka: KafkaSettings) -> str:
-    """Return the name of our principal at the broker, if the broker has no mapping rules of its own."""
+    """Return the name by which the broker knows our Kafka user. Mapping rules of the broker can change this name."""
     if kafka.security_protocol.startswith("SASL"):
         return f"User:{kafka.sasl_username}"
     if kafka.security_protocol == "SSL" and kafka.ssl_certfile is not None:
@@ -47,7 +47,7 @@ def principal(kafka: KafkaSettings) -> str:
 
 
 def not_allowed(kafka: KafkaSettings, rights: Sequence[Right]) -> NotAllowed:
-    """Return one error for all of these rights."""
+    """Return one `NotAllowed` error that names all of these missing rights."""
     waits = all(right.resource == "group" for right in rights)
     return NotAllowed(principal(kafka), rights, rights[0].command(kafka), waits=waits)
 
@@ -76,5 +76,5 @@ def topic_rights(
 
 
 def group_right(kafka: KafkaSettings) -> Right:
-    """Return the right to join the group and to commit its offsets."""
+    """Return the right to join the workers' consumer group and to commit the group's offsets."""
     return Right("READ", "group", kafka.group_id)

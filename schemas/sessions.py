@@ -1,4 +1,4 @@
-"""The row of a session: the numbers of its window's exchanges, its open exchange, and the state of its rules."""
+"""The row of a session: the numbers of the exchanges in its window, its open exchange, and the state of the rules."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from schemas.exchanges import Exchange, Message
 
 
 class Session(NamedTuple):
-    """A session's window without the text of its closed exchanges.
+    """A session's window without the text of its closed exchanges. Times are epoch milliseconds of event time.
 
-    The window has the exchanges `first <= seq < next`, without the `missing` ones, which were removed or split into
-    new exchanges. `left_at` is the time of the newest message that left the window. `pending` are the exchanges that
-    are not yet evaluated for promotion. `asked` are the exchanges whose rating was requested; they are kept until it
-    is known, even after they left the window. `exchanges` is the number of exchanges since the session began.
-    `offset` is that of the newest record of `conversations` that is included. `said` is the number of user messages
-    since the last summary, which covered the messages up to the time `summed_up`. The day of the later messages ends
-    at `day_ends`; 0 if there are none. `lead` is the most milliseconds by which a message was dated after its record.
+    The window has the exchanges with `first <= seq < next`, without those in `missing`, which were removed or split
+    into new exchanges. `pending` has the exchanges that are not yet evaluated for promotion. `asked` has the
+    exchanges whose rating was requested; each is kept until its rating is known, even after it has left the window.
+    `left_at` is the time of the newest message that has left the window. `exchanges` is the number of exchanges since
+    the session began. `offset` is the offset of the newest record of `conversations` that the row includes.
 
-    For the exchanges `known <= seq < first`, and for the missing ones, emptied rows keep the message ids, so that
-    repeated messages are recognized. Messages dated up to `horizon` are recognized without a row, because they were
-    read before, or forgotten. Times are epoch milliseconds of event time.
+    The last summary covered the messages up to the time `summed_up`, and `said` is the number of user messages since
+    then. The day of these later messages ends at `day_ends`, which is 0 if there are none. `lead` is the maximum time
+    in ms by which a message's timestamp was ahead of the timestamp of its record.
+
+    For the exchanges with `known <= seq < first`, and for those in `missing`, emptied rows keep the message ids, so
+    that repeated messages are recognized. A message with a time up to `horizon` counts as repeated without a row,
+    because it was read before, or forgotten.
     """
 
     user_id: str
@@ -52,19 +54,19 @@ class Session(NamedTuple):
 
     @property
     def named(self) -> Collection[int]:
-        """The numbers of all exchanges that the session keeps: in the window, or waiting for a rating."""
+        """The numbers of all exchanges that the session keeps: in the window, or waiting for their rating."""
         return {*self.window, *self.asked} if self.asked or self.missing else self.window
 
     @property
     def emptied(self) -> Collection[int]:
         """The numbers of the exchanges that may have an emptied row.
 
-        An exchange that waits for its rating may have an emptied row besides its own.
+        An exchange that waits for its rating may have an emptied row in addition to its full row.
         """
         return {*range(self.known, self.first), *self.missing}
 
     def without(self, seqs: Collection[int]) -> Session:
-        """Return the session without these closed exchanges."""
+        """Return a copy of the session without the closed exchanges that have these numbers."""
         missing = {*self.missing, *(seq for seq in seqs if seq >= self.first)}
         first = self.first
         while first in missing:
@@ -79,5 +81,5 @@ class Session(NamedTuple):
 
     @property
     def open_exchange(self) -> Exchange:
-        """The messages since the last exchange was closed, as an exchange."""
+        """The exchange that is still open. It has the messages since the last exchange was closed."""
         return Exchange(self.next, self.open)

@@ -1,8 +1,8 @@
-"""Sources: who wrote the content of a memory.
+"""Sources: the authors of the content of a memory.
 
-    user    assistant    tool          who spoke, by role
-    user:Ann    tool:search            … and by name, if the message has one
-    token:crawler                      the token of the HTTP request, if it had one
+    user    assistant    tool          the role of a speaker
+    user:Ann    tool:search            the role and the name of a speaker, if the message has a name
+    token:crawler                      the token of the HTTP request, if the request had one
 
 A memory has one source for each contributor. A record that a producer writes directly to Kafka has no token, but a
 producer with write access to the topics can write any source.
@@ -21,20 +21,20 @@ from schemas.topics import SOURCES_HEADER
 
 #: Key of the sources in the metadata of messages, notes and memories. The API does not accept it from clients.
 SOURCES: Final = "siltstone.sources"
-#: The sources of an ordinary exchange. Records do not list them.
+#: The sources of an ordinary exchange. Records do not list them, because most exchanges have only these.
 USUAL: Final = ("assistant", "user")
 #: Sources of a memory that was made by an explicit request.
 ASKED: Final = ("user",)
 TOKEN: Final = "token:"
-#: The maximum number of sources of a memory. The first in alphabetical order are kept.
+#: The maximum number of sources of a memory. If it has more, the first in alphabetical order are kept.
 MOST: Final = 64
 
 _LONGEST: Final = 300
 _FORM: Final = r"^(user|assistant|tool|token)(:.+)?$"
 
-#: One source, or a class of them: `token` is all tokens.
+#: One source, or a class of sources. For example, `token` stands for all tokens.
 Source = Annotated[str, Field(pattern=_FORM, max_length=_LONGEST)]
-#: Sources in an event.
+#: The list of sources in an event.
 Sources = Annotated[list[Annotated[str, Field(max_length=_LONGEST)]], Field(max_length=MOST)]
 
 
@@ -48,18 +48,18 @@ def covers(wanted: str, source: str) -> bool:
 
 
 def any_covered(wanted: Iterable[str], sources: Iterable[str]) -> bool:
-    """True if one of the sources is covered by one of the wanted ones."""
+    """True if at least one of `sources` is a wanted source, or is of a wanted class of sources."""
     given = tuple(sources)
     return any(covers(one, source) for one in wanted for source in given)
 
 
 def sources_in(meta: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the sources in a memory's metadata; if there are none, the usual ones of its kind."""
+    """Return the sources in a memory's metadata. If there are none, return the usual sources of the memory's kind."""
     return list(meta.get(SOURCES) or (ASKED if kind in ("remember", "item") else USUAL))
 
 
 def together(*several: Iterable[str]) -> list[str]:
-    """Return each source once, in alphabetical order, at most `MOST`."""
+    """Return the sources of several lists, each source once, in alphabetical order, and at most `MOST` of them."""
     return sorted({source for some in several for source in some})[:MOST]
 
 
@@ -75,7 +75,7 @@ def meant(found: object) -> list[str]:
 
 
 def sources_beside(headers: Iterable[tuple[str, bytes | None]]) -> list[str]:
-    """Return the valid sources in a promotion's headers. Invalid ones do not reject the promotion."""
+    """Return the valid sources in the headers of a promotion's record. Invalid sources are ignored."""
     for name, value in headers:
         if name == SOURCES_HEADER:
             try:

@@ -1,4 +1,4 @@
-"""The location of checkpoints, in the form that answers show."""
+"""The URL of the object store for checkpoints, in the form that API answers and error texts show."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Decoding of summary requests. A request in the form that we write is decoded without a pydantic model.
+"""Decodes the records of the topic `summary-requests`. A request in our own form needs no pydantic model.
 
-All other requests are decoded by `SummaryRequest`. It would also decode the former, with the same result.
+All other requests are decoded by the model `SummaryRequest`. For a request in our own form, the model would give the
+same result, but more slowly.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
 
 
 class Said(NamedTuple):
-    """A message of one of the user's sessions."""
+    """A message in a summary request, and the id of its session."""
 
     session_id: str
     message: Message
@@ -50,7 +51,7 @@ class _PlainRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Heading(NamedTuple):
-    """A request without its messages. `newest` is the time of its newest message (epoch ms); 0 if it has none."""
+    """A summary request without its messages. `newest` is the time (epoch ms) of the newest message, or 0."""
 
     run_id: uuid.UUID
     user_id: str
@@ -63,7 +64,7 @@ _plain: Final = msgspec.json.Decoder(_PlainRequest)
 
 
 def plain_heading(raw: bytes) -> Heading | None:
-    """Return the heading of a request in our own form; None for any other bytes."""
+    """Return the heading of a summary request in our own form, or None if the bytes have another form."""
     try:
         read = _plain.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -73,18 +74,18 @@ def plain_heading(raw: bytes) -> Heading | None:
 
 
 def heading_of(request: SummaryRequest) -> Heading:
-    """Return a request's heading. Raises ValueError if its date does not exist."""
+    """Return the heading of a summary request. Raises `ValueError` if the calendar has no such date."""
     newest = max((message.timestamp for message in request.messages), default=0)
     return Heading(request.run_id, request.user_id, date.fromisoformat(request.date), request.reason, newest)
 
 
 def request_in(raw: bytes) -> SummaryRequest:
-    """Decode a request's record. Raises pydantic's `ValidationError`, or a ValueError if it is not JSON."""
+    """Decode a summary request. Raises pydantic's `ValidationError`, or `ValueError` if the bytes are not JSON."""
     return SummaryRequest.model_validate(read_json(raw))
 
 
 def said_in(raw: bytes) -> list[Said]:
-    """Return the messages of a request's record, in their order. Raises the errors of `request_in`."""
+    """Return the messages of a summary request, in the request's order. Raises the errors of `request_in`."""
     try:
         read = _plain.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Times: epoch milliseconds, read from and shown as ISO 8601."""
+"""Conversion between epoch milliseconds, which the code uses, and ISO 8601, which records and answers show."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import time
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final
 
-#: Timestamps outside of [1990, 2100) are a producer's mistake (seconds for milliseconds, a zeroed clock).
+#: Timestamps outside of [1990, 2100) are a producer's mistake, such as seconds instead of milliseconds, or a clock
+#: that was reset to zero.
 EARLIEST_MS = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
 LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
-#: The clocks of one deployment are expected to differ by at most this (ms).
+#: The maximum difference in ms that is expected between two clocks of one deployment.
 SKEW_MS: Final = 60_000
 
 
 def now_ms() -> int:
-    """Return the system time (epoch ms). Use it only for the timestamps of new data, and never in a rule."""
+    """Return the system time (epoch ms). Use it only for the timestamps of new data.
+
+    Rules must not call it. They get the time as an argument, so that a replay decides as the live run did.
+    """
     return time.time_ns() // 1_000_000
 
 
@@ -39,10 +43,10 @@ def parse_timestamp(value: object) -> int:
 
 
 def iso(millis: int) -> str:
-    """Return ISO 8601 in UTC, to the millisecond, as in our records and answers."""
+    """Return a time (epoch ms) as ISO 8601 in UTC with milliseconds, the form in our records and answers."""
     return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def day_of(millis: int, zone: tzinfo) -> date:
-    """Return the day of a time (epoch ms) in this time zone."""
+    """Return the calendar day of a time (epoch ms) in the given time zone."""
     return datetime.fromtimestamp(millis / 1000, zone).date()

@@ -1,6 +1,7 @@
-"""Tokens: the rights of callers at a worker's API. The secret is shown once; only its SHA-256 is kept.
+"""Access tokens, which give rights at a worker's API. A token's secret is shown once; only its SHA-256 is stored.
 
-A secret has the form `slt_<id>_<43 characters>`: the id finds the record, the rest is 32 random bytes.
+A secret has the form `slt_<id>_<43 characters>`. The id finds the token's record, and the 43 characters encode 32
+random bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.ids import Id
 
 PREFIX: Final = "slt"
-#: In a token's `users`: all users.
+#: The entry in a token's `users` that stands for all users.
 EVERYBODY: Final = "*"
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
@@ -49,7 +50,7 @@ class TokenRecord(BaseModel):
     revoked_at: int | None = None
 
     def valid(self, now: int) -> bool:
-        """True if it is neither revoked nor expired at `now` (epoch ms)."""
+        """True if the token is neither revoked nor expired at `now` (epoch ms)."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def opened_by(self, secret: str) -> bool:
@@ -58,7 +59,7 @@ class TokenRecord(BaseModel):
 
 
 class Issued(NamedTuple):
-    """A new token: its id, its secret, and the digest that is kept."""
+    """A new token: its id, its secret, and the SHA-256 of the secret. The secret itself is not stored."""
 
     id: str
     secret: str
@@ -78,7 +79,7 @@ def digest(secret: str) -> str:
 
 
 def id_of(secret: str) -> str | None:
-    """Return the id in a secret; None if it is not one of our tokens.
+    """Return the token's id in a secret, or None if the text does not have the form of our secrets.
 
     >>> id_of("slt_00112233445566ff_abc_def")
     '00112233445566ff'

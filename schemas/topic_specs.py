@@ -1,4 +1,7 @@
-"""Topic specs: the configuration of each topic. Topics are created with it, and existing ones compared with it."""
+"""Topic specs: the configuration of each Kafka topic.
+
+Missing topics are created with this configuration, and existing topics are compared with it.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +13,38 @@ from schemas.topics import TABLES, TOKENS, Topics, changelog_of
 
 #: The maximum size of a record. An exchange of 16 messages of 32 KiB fits even with all characters escaped.
 MAX_RECORD_BYTES: Final = 8 * 1024 * 1024
-#: The maximum size of a value. The rest is for key and headers, and for headers that are added when it is sent on.
+#: The maximum size of a record's value. The rest of the record is for its key and headers, and for headers that we
+#: add when we produce the record again.
 MAX_VALUE_BYTES: Final = 7 * 1024 * 1024
-#: The least record size that a topic must accept: twice that exchange without escapes.
+#: The minimum record size that a topic must accept: twice the size of an exchange of 16 messages of 32 KiB, without
+#: escapes.
 LEAST_RECORD_BYTES: Final = 1024 * 1024
 
 DAY_MS: Final = 24 * 3600 * 1000
 FOR_EVER: Final = -1
 
-#: A changelog is read at each start. Frequent compaction keeps it short.
+#: A worker reads its changelogs at each start. These values cause frequent compaction, which keeps a changelog short.
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SEGMENT_MS: Final = 10 * 60 * 1000
 DIRTY_RATIO: Final = 0.1
 #: The minimum time for which a changelog keeps a tombstone (`delete.retention.ms`): Kafka's default.
 TOMBSTONES_MS: Final = DAY_MS
-#: A worker that was away for longer does not use the windows on its disk: it may have missed tombstones, and would
-#: keep deleted rows. This is less than the time of a tombstone, because reading the changelogs takes time.
+#: The maximum downtime (ms) after which a worker still uses the windows on its disk. After a longer downtime it may
+#: have missed tombstones, and would keep deleted rows. The value is below the lifetime of a tombstone, because
+#: reading the changelogs takes time.
 SLEPT_TOO_LONG_MS: Final = TOMBSTONES_MS - 2 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """The spec of one topic. If a value is None, the cluster decides it, and it is not compared.
+    """The spec of one topic. If a field is None, the cluster decides the value, and the value is not compared.
 
-    A `keyed` topic is co-partitioned with the others, so it must have exactly this number of `partitions`.
-    `replication` -1 is the cluster's default. `retention_ms` -1 is for ever. A retention that is shorter than
-    `retention_ms` loses data that cannot be recovered, unless it is at least `enough_retention_ms`. If it is shorter
-    than `least_retention_ms`, records that an absent worker has not read may be lost. Tombstones are kept for at
-    least `tombstones_ms`. If a `vital` topic rejects or loses a record, memory is lost.
+    A `keyed` topic is co-partitioned with all other keyed topics, so it must have exactly `partitions` partitions.
+    `replication` -1 means the cluster's default, and `retention_ms` -1 means for ever. A topic with a shorter
+    retention than `retention_ms` loses data that cannot be recovered, unless its retention is at least
+    `enough_retention_ms`. With a shorter retention than `least_retention_ms`, records may be lost before an absent
+    worker has read them. Tombstones are kept for at least `tombstones_ms`. If a `vital` topic rejects or loses a
+    record, memories are lost.
     """
 
     name: str
@@ -58,7 +65,7 @@ class TopicSpec:
     timestamp_type: Literal["CreateTime"] = "CreateTime"
 
     def configs(self) -> dict[str, str]:
-        """Return the settings with which the topic is created, by Kafka's names."""
+        """Return the configuration with which the topic is created, by Kafka's names."""
         given = {
             "cleanup.policy": self.cleanup_policy,
             "max.message.bytes": self.max_message_bytes,
@@ -76,8 +83,9 @@ class TopicSpec:
 def topic_specs(kafka: KafkaSettings, log_ms: int | None = None) -> tuple[TopicSpec, ...]:
     """Return the specs of the five topics under the prefix, in the order of `Topics.all()`.
 
-    `log_ms` is the retention that `long-term` must have if checkpoints have the older events (see
-    `CheckpointsSettings.log_ms`). If `kafka.long_term_retention_ms` is not -1, it is the minimum instead.
+    `log_ms` is a sufficient retention for `long-term` if checkpoints have the older events (see
+    `CheckpointsSettings.log_ms`). It is ignored if `kafka.long_term_retention_ms` is not -1, because that setting is
+    then the minimum.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
 
@@ -128,8 +136,8 @@ def tokens_spec(kafka: KafkaSettings) -> TopicSpec:
 
 
 def _min_insync(replication: int) -> int | None:
-    """Return 2 for three or more replicas; otherwise None, the cluster's default.
+    """Return `min.insync.replicas`: 2 if there are three or more replicas, otherwise None for the cluster's default.
 
-    With 2, one replica may be away, and the loss of another one loses no record.
+    With 2, writes continue while one replica is down, and the loss of another replica loses no acknowledged record.
     """
     return 2 if replication >= 3 else None

@@ -1,4 +1,7 @@
-"""Topic names, keys and partitions; their configuration is in `topic_specs`."""
+"""The names of the Kafka topics, and the key and partition of a user's records.
+
+The topics' configuration is in `topic_specs`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ DEAD_LETTERS = "dead-letters"
 #: The topic of access tokens. It exists if `access.tokens` is set, and is not a part of the pipeline.
 TOKENS = "tokens"
 
-#: The short-term tables. Each has a changelog, whose name begins with that of the consumer group.
+#: The names of the short-term tables. Each table has a changelog, whose name begins with the id of the consumer
+#: group.
 EXCHANGES = "exchanges"
 SESSIONS = "sessions"
 NOTES = "notes"
@@ -26,16 +30,19 @@ TABLES: Final = (SESSIONS, EXCHANGES, NOTES, PENDING_SUMMARIES)
 #: Headers of a Kafka record.
 Headers = Sequence[tuple[str, bytes]]
 
-#: On a record that was produced a second time, with the right key. A record with this header is not rerouted again.
+#: The header of a record that was produced a second time because its key or partition was wrong. A record with this
+#: header is not rerouted again.
 REROUTED_HEADER = "siltstone.rerouted"
-#: On a promotion's record: the Kafka timestamp (epoch ms, decimal digits) of the message that closed its exchange, or
-#: of another record that caused the decision. The worker uses it only to measure the age of promotions.
+#: The header of a promotion's record that has the Kafka timestamp (epoch ms, decimal digits) of the message that
+#: closed the exchange, or of another record that caused the decision. The worker uses it only to measure the age of
+#: promotions.
 CLOSED_AT_HEADER = "closed.at"
-#: On a promotion's record: its sources, a JSON list, if they are not the usual ones and the event does not name them.
-#: They are in a header because the value has only the decision and its result.
+#: The header of a promotion's record that has the promotion's sources, as a JSON list. It is set only if the sources
+#: are not the usual ones and the event does not name them. The sources are in a header because the value has only the
+#: decision and its result.
 SOURCES_HEADER = "siltstone.sources"
-#: On a record of `conversations`: the name of its producer, a service or a device. The worker measures the clock
-#: error of each producer.
+#: The header of a record of `conversations` that has the name of its producer: a service or a device. The worker
+#: measures the clock error of each producer.
 PRODUCER_HEADER = "producer"
 
 
@@ -69,7 +76,7 @@ class Topics:
 
 
 def changelog_of(group_id: str, table: str) -> str:
-    """Return the changelog topic of a table.
+    """Return the name of a table's changelog topic.
 
     >>> changelog_of("siltstone", SESSIONS)
     'siltstone-sessions-changelog'
@@ -86,8 +93,8 @@ def key_of(user_id: str) -> bytes:
 def partition_of(user_id: str, partitions: int) -> int:
     """Return the user's partition, as Kafka's default partitioner computes it.
 
-    Kafka's murmur2 (seed 0x9747b28c) of the key, made positive, modulo the number of partitions: the same as the Java
-    client, librdkafka's `murmur2_random` and aiokafka.
+    The partition is Kafka's murmur2 (seed 0x9747b28c) of the key, made positive, modulo the number of partitions. The
+    Java client, librdkafka's `murmur2_random` and aiokafka compute the same partition.
     """
     return (_murmur2(key_of(user_id)) & 0x7FFFFFFF) % partitions
 

@@ -1,1 +1,1 @@
-"""What happens: agents, rules, clients, HTTP and the command line. May import `schemas` and `tables`."""
+"""The layer of behaviour: agents, rules, clients, HTTP and the command line. It may import `schemas` and `tables`."""

@@ -112,9 +112,9 @@ class Siltstone:
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)
 
     async def start(self, *, patient: bool = False) -> None:
-        """Start, and return when partitions are assigned and tables are recovered.
+        """Start the worker, and return when partitions are assigned and tables are recovered.
 
-        If `patient`, wait for a broker that does not answer, and for missing rights on the consumer group; the
+        If `patient`, wait for a broker that does not answer, and for missing rights on the consumer group. The
         worker's health reports this meanwhile. If the broker refuses the worker for another reason, do not wait.
 
         Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`, or another error that prevents the start. After
@@ -160,6 +160,6 @@ class Siltstone:
     async def stop(self) -> None:
         """Commit the processed records, close the shards and end.
 
-        If a part raises an error, the other parts are still closed. Then the error is raised.
+        If a part raises an error, all other parts are still closed before the error is raised.
         """
         await self._parts.aclose()

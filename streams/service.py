@@ -1,4 +1,4 @@
-"""`MemoryService` has the use cases of all entry points. It works on stores, an event log and a clock."""
+"""`MemoryService`: the use cases that HTTP, MCP and all other entry points call."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ class MemoryService:
     async def search(self, query: Query, partial: bool = False) -> Hits:
         """Return the hits, most relevant first: memories, and exchanges of windows that are not memories.
 
-        If `partial`, do not wait until the user's partition is recovered: search the memories that are already there.
-        Windows are then searched only if their tables are recovered.
+        If `partial`, do not wait until the user's partition is recovered, but search the memories that are recovered
+        so far. Windows are then searched only if their tables are recovered.
         """
         with self.spans.searching(self.users.partition_of(query.user_id), query.text) as found:
             async with self.users.in_time(query.user_id):
@@ -179,7 +179,7 @@ class MemoryService:
             found = await self.search(query, partial)
             hits, behind = found, found.behind or behind
             if not away:
-                shown = self.sessions.window(user_id, session_id, limit)  # some may be forgotten by now
+                shown = self.sessions.window(user_id, session_id, limit)  # some exchanges may be forgotten by now
         notes = [] if away else self.sessions.notes(user_id, session_id)
         beside = _shown_window(session_id, shown)
         hits = [h for h in hits if h.state != SHORT_TERM or not beside.shows(h.session_id, h.message_ids)]
@@ -226,7 +226,7 @@ class MemoryService:
     async def of_source(self, user_id: str, source: str) -> OfSource:
         """Return the ids of memories, exchanges and notes to which this source contributed, including expired ones.
 
-        The windows are read before the shard: an exchange that is promoted in between is then found in the shard.
+        The windows are read before the shard, so that an exchange that is promoted in between is found in the shard.
         """
         partition = self.users.partition_here(user_id)
         window = self.windows.newest_of(partition, user_id, 0, sys.maxsize)
@@ -279,7 +279,8 @@ class MemoryService:
     async def moment(self) -> int:
         """Return the current time of the lifecycle's clock (epoch ms).
 
-        An event clock has no time before its first event: then return the time of the newest event in the shards.
+        An event clock has no time before its first event. Then the time of the newest event in the shards is
+        returned.
         """
         return await self.shards.moment(self.clock)
 

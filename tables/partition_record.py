@@ -1,7 +1,7 @@
-"""Partition record: a file with the number of partitions of a data directory, written by its first worker.
+"""The partition record: a file in a data directory with its number of partitions. The first worker writes it.
 
-With another number of partitions, users would be assigned to shards that do not have their memories. The broker
-cannot always tell the right number, because it may be empty or unreachable.
+If a later worker used another number of partitions, users would be assigned to shards that do not have their
+memories. The broker cannot always tell the right number, because it may be empty or unreachable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME: Final = "partitions"
 def recorded_partitions(data_dir: Path) -> int | None:
     """Return the recorded number of partitions; None if there is no record. Raises `DataDirError`.
 
-    There is no record if no worker has used the directory yet, or only workers of an older version.
+    There is no record if no worker has used the data directory yet, or only workers of an older version.
     """
     path = data_dir / NAME
     try:
@@ -33,7 +33,7 @@ def recorded_partitions(data_dir: Path) -> int | None:
 
 
 def record_partitions(data_dir: Path, partitions: int) -> None:
-    """Record the number of partitions, unless the record has the same number. Raises `DataDirError`."""
+    """Write the number of partitions to the record, unless the record already has it. Raises `DataDirError`."""
     if recorded_partitions(data_dir) == partitions:
         return
     try:
@@ -43,9 +43,9 @@ def record_partitions(data_dir: Path, partitions: int) -> None:
 
 
 def other_partitions(data_dir: Path, partitions: int) -> tuple[str, str] | None:
-    """Compare this number of partitions with the record. Return the problem and its correction; None if they agree.
+    """Compare a number of partitions with the recorded one. If they differ, return the problem and its correction.
 
-    Without a record, there is no problem. Raises `DataDirError`.
+    Return None if the numbers are equal or there is no record. Raises `DataDirError`.
     """
     recorded = recorded_partitions(data_dir)
     if recorded in (None, partitions):
@@ -55,6 +55,6 @@ def other_partitions(data_dir: Path, partitions: int) -> tuple[str, str] | None:
 
 
 def require_partitions(data_dir: Path, partitions: int) -> None:
-    """Raise `SettingsError` if another number of partitions is recorded. Also raises `DataDirError`."""
+    """Raise `SettingsError` if the recorded number of partitions is not `partitions`. Also raises `DataDirError`."""
     if wrong := other_partitions(data_dir, partitions):
         raise SettingsError([": ".join(wrong)])

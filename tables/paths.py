@@ -10,7 +10,7 @@ from schemas.errors import DataDirError
 
 
 def quoted(path: Path | str) -> str:
-    """Return the path for use between the quotation marks of a SQL literal."""
+    """Return the path with each single quote doubled, for use inside a quoted SQL literal."""
     return str(path).replace("'", "''")
 
 
@@ -24,15 +24,15 @@ def synced(path: Path) -> None:
 
 
 def sync_data(file: int) -> None:
-    """Sync an open file's bytes to the disk, with only the metadata that reading them needs."""
+    """Sync an open file's bytes to the disk, without metadata that is not needed to read them, such as times."""
     getattr(os, "fdatasync", os.fsync)(file)
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace the file atomically by one with this content, which then survives a power cut. Raises OSError.
+    """Write `content` to the file `path`, atomically and so that it survives a power cut. Raises OSError.
 
-    Several workers that share a data directory may write the same file at once. Each worker writes its own draft; the
-    draft that is renamed last becomes the file.
+    Several workers that share a data directory may write the same file at the same time. Each worker writes a draft
+    with a unique name. The draft that is renamed last becomes the file.
     """
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
     try:

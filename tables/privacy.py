@@ -23,8 +23,8 @@ OWNER_ALONE: Final = 0o077
 def make_private(folder: Path) -> None:
     """Make the data directory if it is missing, and remove other users' rights to it.
 
-    A group keeps rights that it was given on purpose. They count as such if other users have no rights, or if the
-    directory has the setgid bit. Raises `DataDirError` if the directory cannot be written to.
+    A group keeps rights that were given to it on purpose. Rights count as given on purpose if other users have no
+    rights, or if the directory has the setgid bit. Raises `DataDirError` if the directory cannot be written to.
     """
     make_usable(folder, stat.S_IRWXU)
     mode = stat.S_IMODE(folder.stat().st_mode)
@@ -39,7 +39,7 @@ def make_private(folder: Path) -> None:
 def umask_of(folder: Path) -> int:
     """Return the umask that restricts files to the data directory's owner, and to a group that has access.
 
-    The result is the same before and after `make_private`. If the folder does not exist yet, it is `OWNER_ALONE`.
+    The result is the same before and after `make_private`. If the folder does not exist yet, return `OWNER_ALONE`.
     """
     try:
         mode = folder.stat().st_mode
@@ -51,7 +51,7 @@ def umask_of(folder: Path) -> int:
 
 
 def _lets_group_in(mode: int) -> bool:
-    """True if the group was given its rights on purpose. Rights that a usual umask leaves do not count."""
+    """True if the group's rights were given on purpose. Rights that a usual umask leaves to a group do not count."""
     return bool(mode & stat.S_IRWXG) and (not mode & stat.S_IRWXO or bool(mode & stat.S_ISGID))
 
 

@@ -1,8 +1,8 @@
 """A list of ascending numbers, stored as runs of consecutive numbers. A run takes 24 bytes of memory.
 
-The list returns the place of a number, and the number at a place. Each new memory gets the next number, and no number
-is used twice, so most numbers are consecutive. If a tenth of the memories was removed, at random, the list takes
-about two bytes for each number.
+The list returns the place of a number, that is, its index, and the number at a place. Each new memory gets the next
+number, and no number is used twice, so most numbers are consecutive. If a random tenth of the memories was removed,
+the list takes about two bytes for each number.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]
 
-#: Added to a number below the first run: the sum is far above all places, so that the number counts as missing.
+#: This value is added to a number below the first run. The sum is far above all places, so the number counts as
+#: missing.
 _NOWHERE: Final = np.array([1 << 62], np.int64)
 
 
 class Runs:
-    """Ascending numbers. The place of the first number is 0.
+    """A list of ascending numbers. The place of a number is its index, so the first number has the place 0.
 
     runs = Runs(np.array([5, 6, 9]))
     runs.places(np.array([6, 7, 9]))    # [1, 2]: missing numbers are left out
@@ -28,10 +29,10 @@ class Runs:
 
     def __init__(self, numbers: Numbers | None = None) -> None:
         self._firsts: Numbers = np.empty(0, np.int64)
-        #: The place of each run's first number. The last entry is the next free place.
+        #: The place of the first number of each run. The last entry is the next free place.
         self._starts: Places = np.zeros(1, np.int64)
-        #: The difference between a number's place and the number itself. The index is the count of runs that begin at
-        #: or before the number; the first entry is `_NOWHERE`.
+        #: The value that gives the place of a number when it is added to the number. Entry n is for numbers of the
+        #: n-th run, counted from 1. Entry 0 is `_NOWHERE`, for numbers below the first run.
         self._behind: Places = _NOWHERE
         if numbers is not None:
             self.add(numbers)
@@ -41,12 +42,12 @@ class Runs:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
+        """The size of the list in memory, in bytes."""
         return self._firsts.nbytes + self._starts.nbytes + self._behind.nbytes
 
     @property
     def highest(self) -> int:
-        """The highest number; -1 if there is none."""
+        """The highest number in the list; -1 if the list is empty."""
         return int(self._firsts[-1] + self._starts[-1] - self._starts[-2] - 1) if len(self._firsts) else -1
 
     def add(self, numbers: Numbers) -> None:
@@ -59,14 +60,17 @@ class Runs:
         self._behind = np.concatenate([_NOWHERE, self._starts[:-1] - self._firsts])
 
     def places(self, numbers: Numbers) -> Places:
-        """Return the places of these numbers, in their order. Numbers that are not in the list are left out."""
+        """Return the places of these numbers, in the same order. Numbers that are not in the list are left out."""
         runs = self._firsts.searchsorted(numbers, side="right")
         places = self._behind[runs] + numbers
         found: Places = places[places < self._starts[runs]]
         return found
 
     def looked_up(self, numbers: Numbers) -> tuple[Places, npt.NDArray[np.bool_]]:
-        """Return for each number its place, and whether the list has it. If it does not, the place means nothing."""
+        """Return the place of each number, and whether the list has the number.
+
+        The place of a number that is not in the list has no meaning.
+        """
         runs = self._firsts.searchsorted(numbers, side="right")
         places = self._behind[runs] + numbers
         return places, places < self._starts[runs]

@@ -1,4 +1,4 @@
-"""Siltstone for Google's Agent Development Kit: a memory service.
+"""A memory service for Google's Agent Development Kit (ADK) that stores memories in Siltstone.
 
     Runner(…, memory_service=SiltstoneMemoryService(Memory("http://127.0.0.1:8000")))
 
@@ -31,23 +31,29 @@ from siltstone_client.memory import Memory
 from siltstone_client.said import found, portions, said
 
 SCHEME: Final = "siltstone"
-#: The session id for events that come without one.
+#: The session id for events that are added without a session id.
 NO_SESSION: Final = "__unknown_session_id__"
-#: The maximum number of sessions for which the service remembers the added events. The most recent sessions stay.
+#: The maximum number of sessions for which the service remembers the added events. If there are more, it forgets the
+#: least recently used sessions.
 MOST_SESSIONS: Final = 1000
 
 
 def scoped(app_name: str, user_id: str) -> str:
-    """The id of the Siltstone user for a user of an application. With these ids, applications do not share users."""
+    """The id of the Siltstone user for a user of an ADK application.
+
+    Equal user ids of two applications give two Siltstone users, so applications do not share memories.
+    """
     return f"{quote(app_name, safe='')}/{quote(user_id, safe='')}"
 
 
 class SiltstoneMemoryService(BaseMemoryService):
-    """Stores the texts of sessions. Searches find them at once, and Siltstone decides which texts it keeps for good.
+    """An ADK memory service that stores the texts of sessions in Siltstone.
 
-    An event's id becomes the message's id, so a session may be added repeatedly. `user_of` returns the Siltstone user
-    for a user of an application. Its default is `scoped`; with `lambda app, user: user`, applications share users.
-    With `touch=False`, searches do not count as accesses. Failures raise `SiltstoneError`.
+    Searches find a text as soon as it is added. Siltstone decides which texts become long-term memories. An event's
+    id becomes the message's id, so a session that is added repeatedly is stored once. `user_of` is a function that
+    returns the Siltstone user for an application and its user. Its default is `scoped`; with `lambda app, user:
+    user`, applications share users. With `touch=False`, searches do not count as accesses. A failed call raises
+    `SiltstoneError`.
     """
 
     def __init__(
@@ -62,11 +68,11 @@ class SiltstoneMemoryService(BaseMemoryService):
         self._added: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
 
     def close(self) -> None:
-        """Close the client's connections. The client cannot be used afterwards."""
+        """Close the connections of the Siltstone client, which cannot be used afterwards."""
         self._memory.close()
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Add the session's events that were not added before."""
+        """Add the events of a session to Siltstone, without the events that were added before."""
         await self.add_events_to_memory(
             app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
         )
@@ -80,7 +86,7 @@ class SiltstoneMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Add the texts of users and agents, each event once. The messages get `custom_metadata`."""
+        """Add the texts of users and agents to Siltstone, each event once. Each message gets `custom_metadata`."""
         user, session = self._user_of(app_name, user_id), session_id or NO_SESSION
         added = self._added_to(user, session)
         metadata = {"metadata": dict(custom_metadata)} if custom_metadata else {}
@@ -101,7 +107,7 @@ class SiltstoneMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember texts. An entry's id becomes the memory's id if it is a UUID."""
+        """Store the text of each entry as a memory. If an entry's id is a UUID, it becomes the memory's id."""
         for entry in memories:
             text = _text(entry.content)
             metadata = {**(custom_metadata or {}), **entry.custom_metadata}
@@ -121,7 +127,7 @@ class SiltstoneMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(hit) for hit in hits])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Forget the memory with an id that `search_memory` returned. An id that is not a UUID is ignored."""
+        """Forget the memory with this id, as `search_memory` returned it. An id that is not a UUID is ignored."""
         if (found_id := _uuid(memory_id)) is not None:
             await asyncio.to_thread(self._memory.forget, found_id, user_id=self._user_of(app_name, user_id))
 
@@ -134,7 +140,7 @@ class SiltstoneMemoryService(BaseMemoryService):
 
 
 def from_uri(uri: str, **_: Any) -> SiltstoneMemoryService:
-    """The service at `siltstone://host:port`, or at `siltstone+https://host:port` for TLS.
+    """A memory service for the worker at `siltstone://host:port`, or at `siltstone+https://host:port` for TLS.
 
     The token is read from the environment variable `SILTSTONE_TOKEN`.
     """
@@ -153,7 +159,7 @@ def register() -> None:
 
 
 def _record(event: Event) -> dict[str, Any] | None:
-    """The event's message; None if the event is partial or has no text."""
+    """The message to store for an event, or None if the event is partial or has no text."""
     text = "" if event.partial else _text(event.content)
     if not text:
         return None
@@ -168,7 +174,7 @@ def _record(event: Event) -> dict[str, Any] | None:
 
 
 def _text(content: types.Content | None) -> str:
-    """The text of the parts. Thoughts are left out: they are not part of the conversation."""
+    """The text of an event's content, without a model's thoughts, which are not part of the conversation."""
     parts = content.parts or [] if content else []
     return said(part.text for part in parts if not part.thought)
 

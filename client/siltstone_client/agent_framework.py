@@ -1,4 +1,4 @@
-"""Siltstone for the Microsoft Agent Framework: a context provider that remembers.
+"""A context provider for the Microsoft Agent Framework that stores conversations and recalls memories.
 
 agent = Agent(client, context_providers=[SiltstoneProvider(memory, user_id="ann")])
 """
@@ -15,16 +15,17 @@ from siltstone_client.memory import Memory
 from siltstone_client.said import said
 from siltstone_client.talk import Talk, recalled
 
-#: The maximum number of sessions whose unsent messages the provider keeps. The most recent sessions stay.
+#: The maximum number of sessions whose unsent messages the provider keeps. If there are more, it drops the least
+#: recently used sessions.
 MOST_SESSIONS: Final = 1000
 _ROLES = ("user", "assistant")
 
 
 class SiltstoneProvider(ContextProvider):
-    """Adds memories that match the input before a run, and stores the input and the answer after it.
+    """A context provider that adds matching memories before a run, and stores the input and the answer after it.
 
-    Messages that this or another provider added are not stored. While no worker answers, the agent goes on, and the
-    messages are sent later. With `touch=False`, the search for memories does not count as an access.
+    Messages that a context provider added are not stored. If no worker answers, the agent continues without memories,
+    and the messages are sent later. With `touch=False`, the search for memories does not count as an access.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class SiltstoneProvider(ContextProvider):
     async def before_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Add the matching memories; none if no worker answers."""
+        """Add the memories that match the user's input to the context. If no worker answers, add none."""
         query = said(message.text for message in context.input_messages if _role(message) == "user")
         text = await recalled(
             self._memory,
@@ -59,7 +60,7 @@ class SiltstoneProvider(ContextProvider):
     async def after_run(
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Send the input and the answer to Siltstone."""
+        """Send the input and the answer of the run to Siltstone."""
         response = context.response
         messages = [*context.input_messages, *(response.messages if response else ())]
         await self._talk(_session_id(session, context)).say(_spoken(messages))

@@ -1,4 +1,4 @@
-"""Turns an HTTP response, or a missing one, into a typed answer or an error."""
+"""Turns a worker's HTTP response into a typed answer, and an error response, or a missing response, into an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PASSING = (429, 502, 503, 504)
 
 
 def answer_of(call: Call[T], response: httpx.Response, own: OwnWrites | None) -> T:
-    """The typed answer to a call. If it is a write, `own` records it.
+    """The typed answer to a call. If the call is a write, `own` notes it, so that later reads can wait for it.
 
     Raises `Refused`, `UnreadableAnswer`, or `NotYetApplied`.
     """
@@ -53,7 +53,7 @@ def answer_of(call: Call[T], response: httpx.Response, own: OwnWrites | None) ->
         raise UnreadableAnswer(
             f"{response.request.method} {response.request.url.path}: HTTP {response.status_code}, but the content is "
             f"not Siltstone's ({_complaint(exc)}): check that the address is that of a worker's API"
-        ) from None  # pydantic's error would show the content
+        ) from None  # `from None`: pydantic's error would show the response's content
     if isinstance(answer, Written) and own is not None:
         own.note(call, answer)
     if isinstance(answer, Written) and call.must_apply and answer.applied is not True:
@@ -62,7 +62,7 @@ def answer_of(call: Call[T], response: httpx.Response, own: OwnWrites | None) ->
 
 
 def unanswered(url: httpx.URL, exc: httpx.RequestError | httpx.InvalidURL) -> Exception:
-    """The error to raise from `exc`: `Unreachable`, or `ValueError` if the URL is too long."""
+    """The error for a request without a response: `Unreachable`, or `ValueError` if the request's URL is too long."""
     if isinstance(exc, httpx.InvalidURL):
         return ValueError("the request's URL is too long: shorten the query or the id")
     sent = not isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
@@ -101,7 +101,7 @@ def _complaint(exc: ValidationError) -> str:
 
 
 def _seconds(given: str | None) -> float | None:
-    """The seconds of `Retry-After`; None if it is missing or is a date, as a proxy may write it."""
+    """The seconds in the header `Retry-After`, or None if it is missing or is a date, as a proxy may write it."""
     try:
         return max(0.0, float(given)) if given is not None else None
     except ValueError:

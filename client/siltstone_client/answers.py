@@ -1,4 +1,4 @@
-"""The answers of the calls. Fields have the API's names; unknown fields of a newer worker are ignored."""
+"""The types of the client's answers. Fields have the API's names; unknown fields of a newer worker are ignored."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Answer(BaseModel):
-    """The base class of answers. They are frozen, because each describes the state at one moment."""
+    """The base class of answers. An answer is frozen, because it describes the state at one moment."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Written(Answer):
-    """A write that is in the log.
+    """The answer to a write that is in the log.
 
-    `token`: pass it, or the whole answer, to a read as `at_least`; None if nothing was written. `applied`: true if
-    the write has waited until its effect could be read; None if it did not wait.
+    To read this write, pass the answer or its `token` to the read as `at_least`. `token` is None if nothing was
+    written. `applied` is None if the call did not wait. Otherwise it is true if the effect can be read.
     """
 
     token: str | None
@@ -27,7 +27,7 @@ class Written(Answer):
 
 
 class Accepted(Written):
-    """A write's place in the log. The `event_id` of `remember` is the memory's id, unless `memory_id` was given."""
+    """A write's place in the log. After `remember`, `event_id` is the memory's id, unless `memory_id` was given."""
 
     event_id: str
     topic: str
@@ -36,9 +36,9 @@ class Accepted(Written):
 
 
 class NotTaken(Answer):
-    """A refused message of a list: its `index` in the list, from 0, and the reason (`detail`).
+    """A message that `add` refused: its `index` in the given list, from 0, and the reason (`detail`).
 
-    `kind`: `invalid_fields`, or `nothing_said` if the message has no text.
+    `kind` is `invalid_fields`, or `nothing_said` if the message has no text.
     """
 
     index: int
@@ -47,16 +47,16 @@ class NotTaken(Answer):
 
 
 class AcceptedMessages(Written):
-    """Messages that are in the log, in order. Each `event_id` is a message's id. `not_taken`: refused messages."""
+    """The answer of `add`: the `accepted` messages in order (`event_id` is the message id), and the refused ones."""
 
     accepted: list[Accepted]
     not_taken: list[NotTaken] = []
 
 
 class ForgottenSource(Written):
-    """The result of `forget_source`: the numbers of forgotten memories, exchanges, and short-term memories.
+    """The answer of `forget_source`: the numbers of forgotten memories, exchanges, and short-term memories.
 
-    `exchanges` counts only the exchanges that were not memories.
+    `exchanges` counts only the exchanges that had not become memories.
     """
 
     user_id: str
@@ -67,7 +67,7 @@ class ForgottenSource(Written):
 
 
 class RequestedSummary(Written):
-    """A summary request that is in the log. The day's file has the summary once `run_id` is among its runs."""
+    """The answer of `summarize`. The summary is written as soon as `DaySummary.runs` contains this `run_id`."""
 
     run_id: UUID
     user_id: str
@@ -79,7 +79,7 @@ class RequestedSummary(Written):
 
 
 class Behind(Answer):
-    """A part of a partition that is still being restored. `done`: the restored amount; `of_all`: the total amount."""
+    """A part of a partition that is being restored: `done` of `of_all` (None if it is not known yet), in `unit`."""
 
     partition: int
     part: str
@@ -93,7 +93,7 @@ class Behind(Answer):
 class MayBePartial(Answer):
     """Fields that only an answer to a call with `partial=True` has.
 
-    `partial`: whether data that may belong to the answer is still being restored. `behind`: the parts with this data.
+    `partial` is true if data that may belong to the answer is still being restored. `behind` lists the parts with it.
     """
 
     partial: bool | None = None
@@ -101,9 +101,10 @@ class MayBePartial(Answer):
 
 
 class Hit(Answer):
-    """A memory or a recent exchange (state `short_term`) that answers a query. `relevance` 0-1, `score` 0-100.
+    """A memory or a recent exchange (state `short_term`) that answers a query. `relevance` is 0-1, `score` 0-100.
 
-    `source`: the authors of its content: `user`, `tool:search`, `token:app`, …; empty from older workers.
+    `source` lists the authors of the content, such as `user` or `tool:search`. It is empty in answers of older
+    workers.
     """
 
     id: UUID
@@ -125,10 +126,10 @@ class Hit(Answer):
 
 
 class Found(MayBePartial):
-    """Hits, most relevant first.
+    """The answer of `search`: the hits, most relevant first.
 
-    `better_elsewhere`: by state, the number of memories that are more relevant than all hits, but are no hits,
-    because their states were not searched.
+    `better_elsewhere` counts, by state, memories that are more relevant than all hits, in states that were not
+    searched.
     """
 
     results: list[Hit]
@@ -136,7 +137,7 @@ class Found(MayBePartial):
 
 
 class SaidMessage(Answer):
-    """A message in a window."""
+    """A chat message in a session's short-term window."""
 
     message_id: str
     role: str
@@ -186,7 +187,7 @@ class Notes(Answer):
 
 
 class Context(Exchanges, MayBePartial):
-    """Exchanges, notes and memories that an assistant needs before it answers. `prompt`: all of them as one text."""
+    """The exchanges, notes and memories for an assistant's next answer. `prompt` has all of them as one text."""
 
     notes: list[Note]
     memories: list[Hit]
@@ -223,7 +224,7 @@ class OneMemory(StoredMemory, MayBePartial):
 class Memories(MayBePartial):
     """A page of memories, oldest first.
 
-    `total`: the number of all matching memories. `next`: the `after` of the next page; None on the last page.
+    `total` is the number of all matching memories. `next` is the `after` of the next page, or None on the last page.
     """
 
     memories: list[StoredMemory]
@@ -232,7 +233,7 @@ class Memories(MayBePartial):
 
 
 class PastEvent(Answer):
-    """A change of a memory."""
+    """One change in the history of a memory."""
 
     at: datetime
     event: str
@@ -248,7 +249,7 @@ class History(Answer):
 
 
 class Link(Answer):
-    """A link of two memories; `direction` (out, in) is seen from the requested memory."""
+    """A link between two memories. `direction` is `out` if it begins at the requested memory, otherwise `in`."""
 
     source_id: UUID
     target_id: UUID
@@ -266,7 +267,7 @@ class Links(Answer):
 
 
 class RelatedMemory(Answer):
-    """A memory that is linked (`relation` is `explicit`) or similar (`semantic`). `similarity` is a cosine."""
+    """A memory that is linked (`relation`: `explicit`) or similar (`semantic`). `similarity` is the cosine."""
 
     id: UUID
     memory: str
@@ -279,7 +280,7 @@ class RelatedMemory(Answer):
 
 
 class Related(Answer):
-    """The linked memories, by weight, followed by the similar memories."""
+    """The memories that are linked to a memory, by weight, followed by the memories that are similar to it."""
 
     id: UUID
     related: list[RelatedMemory]
@@ -309,7 +310,7 @@ class Summaries(Answer):
 
 
 class DaySummary(Answer):
-    """The Markdown of a day."""
+    """The summary of a day as Markdown, and the runs that wrote it."""
 
     user_id: str
     date: date
@@ -318,7 +319,7 @@ class DaySummary(Answer):
 
 
 class Parts(Answer):
-    """The parts of an exchange's score, in thousandths; `value` is the rating, 0-10."""
+    """The parts of an exchange's score, in thousandths. `value` is the rating (0-10), or None without a rating."""
 
     reason: str
     fullness: int
@@ -329,14 +330,14 @@ class Parts(Answer):
 
 
 class WaitsFor(Answer):
-    """An exchange is scored after this number of further `exchanges`, or when its session ends."""
+    """The condition for scoring an exchange: `exchanges` more exchanges, or the end of the session."""
 
     exchanges: int
     session_ends_at: datetime
 
 
 class Decision(Answer):
-    """The decision on an exchange. `why`: its reason. `change`: the changes that would lead to another decision."""
+    """The decision on an exchange, its reason (`why`), and the `change` that would lead to another decision."""
 
     message_ids: list[str]
     text: str
@@ -367,7 +368,7 @@ class Decisions(Answer):
 
 
 class StateCount(Answer):
-    """A number of memories, and its percentage of all memories."""
+    """The number of memories in one state, and its percentage of all memories."""
 
     count: int
     percent: float

@@ -1,4 +1,4 @@
-"""The HTTP request of each method, as a value: method, path, parameters and body. Both clients send the same ones."""
+"""Builds the HTTP request of each client method, as a value. The synchronous and the asynchronous client share it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Wait: TypeAlias = bool | float
 #: The writes that a read waits for: answers to writes, or their tokens.
 AtLeast: TypeAlias = Written | str | Sequence[Written | str] | None
 
-#: Seconds that a write with `wait=True` waits for its effect, and a read with `at_least` for the writes.
+#: Seconds that a write with `wait=True` waits for its effect, and that a read with `at_least` waits for the writes.
 WAIT_SECONDS = 5.0
 #: The maximum of `wait`, and of the `seconds` of `wait_for`.
 LONGEST_WAIT = 60.0
@@ -32,10 +32,10 @@ LONGEST_WAIT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. `waits`: the seconds that the worker may wait for writes before it answers.
+    """One HTTP request. `waits` is the number of seconds that the worker may wait for writes before it answers.
 
-    `must_apply`: the call fails if the write's effect cannot be read by then. `user_id`: the user; None if the token
-    identifies the user. `reads`: the request can wait for the writes of that user.
+    If `must_apply` is true, the call fails if the write's effect cannot be read by then. `user_id` is None if the
+    token identifies the user. If `reads` is true, the request can wait for earlier writes of that user.
     """
 
     method: str
@@ -85,7 +85,7 @@ def _write(
 
 
 def _user_of(params: Mapping[str, Any] | None, body: Any) -> str | None:
-    """The user of a request. A list of messages belongs to one user, so the first message names it."""
+    """The user id in a request. A list of messages belongs to one user, so the first message names the user."""
     fields = body[0] if isinstance(body, list) else body or {}
     user_id: str | None = {**fields, **(params or {})}.get("user_id")
     return user_id
@@ -132,7 +132,11 @@ def explain(session_id: str, at_least: AtLeast, **fields: Any) -> Call[answers.D
 
 
 def end_session(session_id: str, user_id: str | None, timestamp: Moment | None, wait: Wait) -> Call[answers.Accepted]:
-    """Sent again only if the first attempt reached no worker. Otherwise it could end a session that has continued."""
+    """The request to end a session.
+
+    It is sent again only if the first attempt reached no worker. Otherwise the second attempt could end a session
+    that has continued.
+    """
     body = {} if timestamp is None else {"timestamp": moment(timestamp)}
     path = f"{_session(session_id)}/end"
     return _write("POST", path, answers.Accepted, wait, params={"user_id": user_id}, body=body, again=Again.UNSENT)
@@ -161,7 +165,11 @@ def page(at_least: AtLeast, filters: Sequence[str], after: Id | None, **fields: 
 
 
 def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
-    """Sent again only if the first attempt reached no worker. Otherwise it could undo a later edit."""
+    """The request to change a memory.
+
+    It is sent again only if the first attempt reached no worker. Otherwise the second attempt could undo a later
+    edit.
+    """
     if fields["text"] is None and fields["metadata"] is None:
         raise ValueError("give text or metadata")
     body = _given(fields)
@@ -169,22 +177,29 @@ def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
 
 
 def forget(memory_id: Id, user_id: str | None, wait: Wait) -> Call[answers.Accepted]:
-    """The request has its own event id, so it can be sent again: an item that was written in between stays."""
+    """The request to forget a memory.
+
+    It has its own event id, so it can be sent again without removing an item that was written between the attempts.
+    """
     params = {"user_id": user_id, "event_id": str(uuid.uuid4())}
     return _write("DELETE", _memory(memory_id), answers.Accepted, wait, params=params)
 
 
 def forget_user(user_id: str, wait: Wait) -> Call[answers.Accepted]:
-    """Sent again only if the first attempt reached no worker. Otherwise it could forget later messages."""
+    """The request to forget everything about a user.
+
+    It is sent again only if the first attempt reached no worker. Otherwise the second attempt could forget later
+    messages.
+    """
     params = {"user_id": user_id}
     return _write("DELETE", "/v1/memories", answers.Accepted, wait, params=params, again=Again.UNSENT)
 
 
 def forget_source(source: str, user_id: str | None, wait: Wait) -> Call[answers.ForgottenSource]:
-    """An empty source is refused, because the request would forget everything about the user.
+    """The request to forget a source's content. An empty source is refused, because it would forget the whole user.
 
-    Sent again only if the first attempt reached no worker. Otherwise the answer could be `NotFound`, although the
-    first attempt has succeeded.
+    The request is sent again only if the first attempt reached no worker. Otherwise the answer could be `NotFound`,
+    although the first attempt has succeeded.
     """
     if not source:
         raise ValueError("source: must not be empty")
@@ -236,10 +251,10 @@ def summary(day: date, user_id: str | None, at_least: AtLeast) -> Call[answers.D
 
 
 def summarize(user_id: str | None, day: date | None, run_id: Id | None, wait: Wait) -> Call[answers.RequestedSummary]:
-    """A request with a day may be sent again, because it has its own `run_id`.
+    """The request for a day's summary. With a day, it may be sent again, because it has its own `run_id`.
 
-    A request without a day is sent again only if the first attempt reached no worker, because another day may be the
-    newest by then.
+    Without a day, it is sent again only if the first attempt reached no worker, because a different day may be the
+    newest one by then.
     """
     body = {"user_id": user_id, "date": day and day.isoformat(), "run_id": _id(run_id or uuid.uuid4(), "run_id")}
     again = Again.UNSENT if day is None else Again.WHENEVER
@@ -261,23 +276,23 @@ def wait_for(at_least: AtLeast, seconds: float) -> Call[answers.Reached]:
 
 
 def _tokens(at_least: AtLeast) -> list[str]:
-    """The tokens of the writes. A write that wrote nothing has no token."""
+    """The consistency tokens of the given writes. A write that wrote nothing has no token."""
     given = [at_least] if isinstance(at_least, Written | str) else at_least or ()
     return [token for one in given if (token := one.token if isinstance(one, Written) else one)]
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are not None. For the others, the worker uses its own defaults."""
+    """The fields that are not None. For a missing field, the worker uses its own default."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _spelt(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, with `partial` as the API expects it."""
+    """The fields of a request, with `partial` as the API expects it: `allow` or None."""
     return {**fields, "partial": "allow" if fields["partial"] else None}
 
 
 def _id(given: Id, name: str) -> str:
-    """The id as text. Raises `ValueError` if it is not a UUID, because in a path it could lead to another route."""
+    """The id as text. Raises `ValueError` if it is not a UUID, because other text could lead to another URL path."""
     try:
         return str(given if isinstance(given, uuid.UUID) else uuid.UUID(given))
     except (ValueError, AttributeError, TypeError):
@@ -289,7 +304,7 @@ def _memory(memory_id: Id) -> str:
 
 
 def _session(session_id: str) -> str:
-    """The session's path. Any text may be an id. Dots are escaped, because a segment `.` or `..` would change it."""
+    """The URL path of a session, whose id may be any text. Dots are escaped: a segment `..` would change the path."""
     if not session_id:
         raise ValueError("session_id: must not be empty")
     return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}"

@@ -1,4 +1,4 @@
-"""The options that both clients share: the address, the token and the time limits."""
+"""The options that the synchronous and the asynchronous client share: the address, the token and the time limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 
 def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
-    """The options of httpx's client. Raises `ValueError`, whose message never contains the token."""
+    """The options for httpx's client. Raises `ValueError` for a bad URL or token, and never quotes the token."""
     base = httpx.URL(url)
     if base.scheme not in ("http", "https") or not base.host:
         raise ValueError(f"url: {url!r}: give it as http://host:port")
@@ -32,7 +32,10 @@ def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any
 
 
 def request_options(call: Call[Any], timeout: float, own: OwnWrites | None) -> dict[str, Any]:
-    """The options of one request. The read timeout includes the time that the worker waits, also for `own` writes."""
+    """The httpx options for one request.
+
+    The read timeout includes the time that the worker waits for writes, including the client's `own` earlier writes.
+    """
     own_headers = {} if own is None else own.headers(call)
     waits = max(call.waits, WAIT_SECONDS) if own_headers else call.waits
     options: dict[str, Any] = {"params": call.params, "timeout": httpx.Timeout(timeout, read=timeout + waits)}

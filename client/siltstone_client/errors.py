@@ -1,4 +1,4 @@
-"""The errors that a call raises when it has no answer.
+"""The errors that a call of the client raises if it gets no usable answer.
 
 SiltstoneError
 ├── Unreachable            no worker answered: none listens, or it took too long
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 
 class SiltstoneError(Exception):
-    """Any failure between this client and a worker."""
+    """The base class of all errors that this client raises, except `ValueError` for a bad argument."""
 
 
 class Unreachable(SiltstoneError):
-    """No worker answered any attempt. Start a worker, or check the address and the network.
+    """No worker answered the last attempt. Start a worker, or check the address and the network.
 
-    `sent`: whether a request, or a part of it, may have arrived; if false, nothing was written.
+    `sent` is true if this attempt, or a part of it, may have arrived. If `sent` is false, the last attempt wrote
+    nothing, but an earlier attempt of the same call may have arrived.
     """
 
     def __init__(self, why: str, sent: bool) -> None:
@@ -39,7 +40,7 @@ class Unreachable(SiltstoneError):
 
 
 class UnreadableAnswer(SiltstoneError):
-    """The response is not Siltstone's. Check that the address is that of a worker's API."""
+    """The server's response is not one of Siltstone. Check that the address is that of a worker's API."""
 
 
 class NotYetApplied(SiltstoneError):
@@ -56,7 +57,7 @@ class NotYetApplied(SiltstoneError):
 
 
 class Refused(SiltstoneError):
-    """The worker answered with an error. `status`: the HTTP status; `detail`: the worker's message in one line."""
+    """The worker answered with an error: `status` is the HTTP status, `detail` the worker's message in one line."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status, self.detail = status, detail
@@ -64,11 +65,11 @@ class Refused(SiltstoneError):
 
 
 class InvalidRequest(Refused):
-    """The worker cannot accept the request: `detail` names the field."""
+    """The worker cannot accept the request. `detail` has the reason, with the name of a wrong field."""
 
 
 class TokenRefused(Refused):
-    """There is no token, or it is unknown, expired or revoked. `siltstone token list` shows all tokens."""
+    """The request has no token, or an unknown, expired or revoked one. `siltstone token list` shows all tokens."""
 
 
 class ScopeMissing(Refused):
@@ -80,9 +81,9 @@ class NotFound(Refused):
 
 
 class Unavailable(Refused):
-    """The worker is busy, or restores the user's partition.
+    """The worker is busy, or is still restoring the user's partition.
 
-    `retry_after`: the seconds after which to ask again; None if the answer names no time.
+    `retry_after` is the number of seconds to wait before the next attempt, or None if the worker gave no time.
     """
 
     def __init__(self, status: int, detail: str, retry_after: float | None) -> None:

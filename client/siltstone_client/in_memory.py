@@ -1,4 +1,4 @@
-"""The data of one user in an in-memory Siltstone: sessions, notes, memories and links."""
+"""The data of one user in the in-memory Siltstone of `testing.py`: sessions, notes, memories and links."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
-#: The limits of an exchange (silence and messages), and the age limit of a window, by the default settings of a
-#: worker.
+#: A worker's default limits: the silence after which a new exchange begins, the maximum number of messages of an
+#: exchange, and the maximum age of the exchanges in a window.
 EXCHANGE_GAP: Final = timedelta(seconds=120)
 EXCHANGE_MESSAGES: Final = 16
 WINDOW: Final = timedelta(days=1)
-#: The importance of a memory for which the caller gives none; a worker estimates it from the text.
+#: The importance of a memory if the caller gives none. A worker estimates it from the text instead.
 IMPORTANCE: Final = 70.0
 
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "https://siltstone.dev/memory")
@@ -65,7 +65,10 @@ class Held:
     superseded_by: uuid.UUID | None = None
 
     def shown(self) -> dict[str, Any]:
-        """The memory as the API shows it. It does not decay: its score is its importance, and its state is active."""
+        """The memory in the JSON form of the API.
+
+        In the in-memory Siltstone, memories do not decay, so the score is the importance, and the state is active.
+        """
         return {
             "id": str(self.id),
             "memory": self.text,
@@ -98,7 +101,7 @@ class Link:
     created_at: datetime
 
     def shown(self, seen_from: uuid.UUID) -> dict[str, Any]:
-        """The link as the API shows it for one of its two memories, `seen_from`."""
+        """The link in the JSON form of the API, as seen from the memory `seen_from`, one of its two memories."""
         return {
             "source_id": str(self.source_id),
             "target_id": str(self.target_id),
@@ -111,17 +114,17 @@ class Link:
 
 @dataclass(slots=True)
 class Session:
-    """The messages of a session. After its end, the exchanges are memories, but they also stay in the window."""
+    """The messages of a session. When the session ends, its exchanges become memories, but stay in the window too."""
 
     id: str
     said: list[Said] = field(default_factory=list)
     ended: bool = False
 
     def exchanges(self) -> list[list[Said]]:
-        """The exchanges in time order, by the rules of a worker.
+        """The session's exchanges in time order, by the same rules as in a worker.
 
-        A new exchange begins when the user speaks after an answer, after a long silence, or when the last one is
-        full.
+        A new exchange begins when the user writes after an answer, after a silence of `EXCHANGE_GAP`, or when the
+        previous exchange has `EXCHANGE_MESSAGES` messages.
         """
         cut = list[list[Said]]()
         for one in sorted(self.said, key=lambda message: message.at):
@@ -156,7 +159,7 @@ def memory_of(user_id: str, session_id: str, exchange: Sequence[Said]) -> Held:
 
 @dataclass(slots=True)
 class User:
-    """Everything about one user."""
+    """All data of one user in the in-memory Siltstone."""
 
     id: str
     sessions: dict[str, Session] = field(default_factory=dict)
@@ -168,7 +171,10 @@ class User:
     summaries: dict[str, tuple[uuid.UUID, str]] = field(default_factory=dict)
 
     def keep(self, memory: Held) -> None:
-        """Add a memory, or replace an item. A forgotten memory is not added again, unless it is an item."""
+        """Add a memory, or replace the item with the same id.
+
+        A forgotten memory is not added again, unless it is an item.
+        """
         if memory.id in self.memories and memory.kind != "item":
             return
         if memory.id in self.forgotten and memory.kind != "item":
@@ -177,13 +183,13 @@ class User:
         self.note(memory.id, memory.created_at, "created", {})
 
     def change(self, identity: uuid.UUID, at: datetime, event: str, **fields: Any) -> None:
-        """Change a memory, and note the event in its history."""
+        """Change fields of a memory, and append the event to the memory's history."""
         if (memory := self.memories.get(identity)) is not None:
             self.memories[identity] = replace(memory, **fields)
             self.note(identity, at, event, {})
 
     def note(self, identity: uuid.UUID, at: datetime, event: str, details: dict[str, Any]) -> None:
-        """Note an event of a memory."""
+        """Append an event to a memory's history."""
         self.history.setdefault(identity, []).append((at, event, details))
 
     def forget(self, identity: uuid.UUID) -> None:
@@ -195,7 +201,10 @@ class User:
         self.links = [one for one in self.links if identity not in (one.source_id, one.target_id)]
 
     def recent(self, now: datetime) -> Iterable[Held]:
-        """The exchanges in the windows that have not become memories, each as the memory that it would become."""
+        """The exchanges in the windows that are not memories yet.
+
+        Each is in the form of the memory that it would become.
+        """
         for session in self.sessions.values():
             for exchange in session.exchanges():
                 made = memory_of(self.id, session.id, exchange)
@@ -213,7 +222,7 @@ class User:
 
 
 def iso(moment: datetime) -> str:
-    """A time as the API writes it."""
+    """A time as text in the form of the API: ISO 8601 with milliseconds, and `Z` for UTC."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -222,7 +231,7 @@ def _quoted(part: str) -> str:
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content, which is a text, or parts. Parts without text are left out."""
+    """The text of a message's content, which is a text or a list of parts. Parts without text are left out."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]
@@ -231,7 +240,7 @@ def text_of(content: Any) -> str:
 
 
 def shown_exchange(exchange: Sequence[Said], is_open: bool) -> dict[str, Any]:
-    """An exchange of a window as the API shows it."""
+    """An exchange of a window, in the JSON form of the API."""
     return {
         "messages": [
             {
@@ -252,7 +261,7 @@ def shown_exchange(exchange: Sequence[Said], is_open: bool) -> dict[str, Any]:
 
 
 def shown_decision(user: User, session: Session, exchange: Sequence[Said]) -> dict[str, Any]:
-    """The decision on an exchange: promoted, or undecided until its session ends."""
+    """The decision on an exchange, in the JSON form of the API: promoted, or undecided until its session ends."""
     made = memory_of(user.id, session.id, exchange)
     promoted = made.id in user.memories
     return {
@@ -273,7 +282,7 @@ def shown_decision(user: User, session: Session, exchange: Sequence[Said]) -> di
 
 
 def shown_relation(of: Held, other: Held, link: Link | None) -> dict[str, Any]:
-    """A memory that is linked with another one, or similar to it."""
+    """The memory `other` in the JSON form of the API, as linked to the memory `of`, or similar to it."""
     return {
         "id": str(other.id),
         "memory": other.text,

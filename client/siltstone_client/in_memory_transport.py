@@ -1,4 +1,4 @@
-"""An httpx transport that answers requests from memory: its routes, users and errors."""
+"""The base class of the in-memory Siltstone: an httpx transport that answers requests without a worker."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import httpx
 
 from siltstone_client.in_memory import Held, User
 
-#: Status and JSON of an answer.
+#: The HTTP status and the JSON of an answer.
 Answered = tuple[int, Any]
 
 
 class Refusal(Exception):
-    """An answer with the status of an error, and the reason in `detail`."""
+    """Raised by a route to answer with an error: `status` is the HTTP status, and `detail` has the reason."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status, self.detail = status, detail
@@ -27,7 +27,10 @@ class Refusal(Exception):
 
 
 class InMemoryTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """Finds the route of a request and calls it with the request's fields and the parts of its path."""
+    """An httpx transport that calls a Python function, the route, for each request.
+
+    The route gets the fields of the request and the variable parts of its path.
+    """
 
     #: Method, path and handler of each route.
     routes: Sequence[tuple[str, re.Pattern[str], Callable[..., Answered]]] = ()

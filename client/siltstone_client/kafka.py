@@ -1,4 +1,6 @@
-"""For services that produce to the topic directly: `pip install siltstone-client[kafka]`.
+"""A Kafka producer, for services that write chat messages directly to Siltstone's topic instead of over HTTP.
+
+It needs an extra: `pip install siltstone-client[kafka]`.
 
 >>> async def say() -> None:
 ...     async with MessageProducer("127.0.0.1:9092") as producer:
@@ -25,8 +27,8 @@ from siltstone_client.messages import Message, Moment, as_json, check, moment, r
 log = logging.getLogger(__name__)
 
 TOPIC: Final = "siltstone.conversations"
-#: Options that callers may not set. With other values, a record could be lost or written twice, or could reach a
-#: wrong partition, from which a worker would have to produce it again.
+#: The options of aiokafka's producer that callers may not set. With other values, a record could be lost or written
+#: twice, or could reach a wrong partition, from which a worker would have to produce it again.
 _OURS: Final = (
     "bootstrap_servers",
     "partitioner",
@@ -41,11 +43,17 @@ _NOBODY: Final = (KafkaConnectionError, KafkaTimeoutError, OSError)
 
 
 class ProducerError(SiltstoneError):
-    """The broker did not accept the record. A message with its own `message_id` may be sent again."""
+    """The broker does not answer, has no such topic, or did not accept the record.
+
+    A message with its own `message_id` may be sent again.
+    """
 
 
 class Produced(NamedTuple):
-    """A record's place in the log. `message_id` is None for a session's end, and if the worker derives the id."""
+    """A record's place in the log.
+
+    `message_id` is None for the end of a session, and for a message whose id is derived by the worker.
+    """
 
     message_id: str | None
     topic: str
@@ -54,7 +62,10 @@ class Produced(NamedTuple):
 
 
 def key_of(user_id: str) -> bytes:
-    """The user's id in UTF-8. With this key, Kafka's own partitioner (murmur2) chooses the user's partition."""
+    """The record key of a user: the user's id in UTF-8.
+
+    With this key, Kafka's own partitioner (murmur2) chooses the user's partition.
+    """
     if not user_id:
         raise ValueError("user_id: must not be empty")
     return user_id.encode()
@@ -63,10 +74,10 @@ def key_of(user_id: str) -> bytes:
 class MessageProducer:
     """Produces chat messages to the topic that workers read. All in-sync replicas acknowledge each message.
 
-    `options` are those of aiokafka's producer: `security_protocol`, `ssl_context`, `sasl_…`, `compression_type`,
-    `linger_ms`. Each record has the `client_id` in its header `producer`; workers report the clock skew of each
-    producer. Raises `ProducerError`, also if the topic is missing. Otherwise a broker might create it with another
-    number of partitions than Siltstone's topics have.
+    `options` are options of aiokafka's producer: `security_protocol`, `ssl_context`, `sasl_…`, `compression_type`,
+    `linger_ms`. Each record has the `client_id` in its header `producer`, because workers report the clock skew of
+    each producer. Methods raise `ProducerError` if the broker fails, or if the topic is missing. A broker might
+    otherwise create the missing topic with another number of partitions than Siltstone's topics have.
     """
 
     def __init__(self, bootstrap_servers: str, *, topic: str = TOPIC, **options: Any) -> None:
@@ -85,7 +96,10 @@ class MessageProducer:
         await self.stop()
 
     async def start(self) -> None:
-        """Connect. If the broker allows idempotence, a record that aiokafka sends again is not written twice."""
+        """Connect to the broker. Raises `ProducerError` if no broker answers, or if the topic is missing.
+
+        If the broker allows idempotence, a record that aiokafka sends again is not written twice.
+        """
         try:
             await self._look_for_topic()
             try:
@@ -105,10 +119,10 @@ class MessageProducer:
             await producer.stop()
 
     async def send(self, message: Message, *, user_id: str, session_id: str) -> Produced:
-        """Produce one message; it is acknowledged when this returns.
+        """Produce one message. When this method returns, the broker has acknowledged the message.
 
-        The fields are those of `Memory.add`. Send the messages of a session in order, one after the other. Raises
-        `ValueError` for a message that every worker would refuse.
+        The fields of a message are those of `Memory.add`. Send the messages of a session in order, one after the
+        other. Raises `ValueError` for a message that every worker would refuse.
         """
         record = record_of(message, user_id, session_id)
         check(record)
@@ -135,7 +149,7 @@ class MessageProducer:
     async def _look_for_topic(self) -> None:
         """Raise `ProducerError` if the topic is missing.
 
-        This lists all topics, because a broker may create a missing topic if it is asked for that topic alone.
+        This method lists all topics, because a broker may create a missing topic if it is asked for this topic alone.
         """
         connection = {name: value for name, value in self._options.items() if name.startswith(_CONNECTION)}
         admin = AIOKafkaAdminClient(bootstrap_servers=self._servers, **connection)

@@ -1,10 +1,10 @@
-"""Siltstone for LangGraph: a store with exact key–value semantics, and semantic search.
+"""A LangGraph store that keeps its values in Siltstone, with exact key–value semantics and semantic search.
 
     store = SiltstoneStore(Memory("http://127.0.0.1:8000"), user_id="my-app")
     graph = builder.compile(store=store)
 
-The store's values are memories of kind `item`. They belong to one Siltstone user, or a function returns the user of
-each namespace:
+The store's values are memories of kind `item`. `user_id` is the Siltstone user who owns all values, or a function
+that returns the user of a namespace:
 
     SiltstoneStore(memory, user_id=lambda namespace: namespace[1])  # ("memories", "ann", …) belongs to "ann"
 """
@@ -43,17 +43,17 @@ from siltstone_client.said import MOST_BYTES, MOST_QUERY_CHARS
 Namespace: TypeAlias = tuple[str, ...]
 
 _KEYS: Final = uuid.UUID("6a0ef2e4-6d0c-5a4e-8d36-0d1f7b1f5a52")
-#: The API's limit for the results of a search, and for a page.
+#: The API's limits: the maximum number of results of a search, and of memories on a page.
 MOST_FOUND: Final = 1000
 
 
 class SiltstoneStore(BaseStore):
-    """A LangGraph store in Siltstone. `put` replaces a value, and returns when all readers can see the new value.
+    """A LangGraph store in Siltstone. When `put` has replaced a value and returns, all readers see the new value.
 
-    `index`: the paths to the texts of a value that a search uses, if `put` names no paths; by default the whole
-    value. For a value that was put with `index=False`, a search uses its key. Values are JSON of at most 30 KiB.
-    Times are by the worker's clock. `created_at` is the time of the newest put, as in `InMemoryStore`. Failures raise
-    `SiltstoneError`.
+    `index` has the paths to the texts of a value that a search uses, if `put` names no paths. By default, a search
+    uses the whole value. If a value was put with `index=False`, a search uses its key. A value is JSON of at most 30
+    KiB. Times are by the worker's clock. `created_at` is the time of the newest put, as in LangGraph's
+    `InMemoryStore`. A failed call raises `SiltstoneError`.
     """
 
     supports_ttl = True
@@ -70,7 +70,10 @@ class SiltstoneStore(BaseStore):
         self._user_of: Callable[[Namespace], str] = user_id if callable(user_id) else lambda _: user_id
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run the operations. Reads see the values before the batch; of several puts of a key, the last one wins."""
+        """Run the operations. Reads see the values from before the batch.
+
+        If the batch puts several values under one key, the last value wins.
+        """
         results: list[Result] = []
         puts: dict[tuple[Namespace, str], PutOp] = {}
         for op in ops:
@@ -90,7 +93,7 @@ class SiltstoneStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """As `batch`, on a thread."""
+        """Run the operations as `batch` does, on a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _get(self, op: GetOp) -> Item | None:
@@ -133,11 +136,11 @@ class SiltstoneStore(BaseStore):
     def _refresh(self, key: uuid.UUID, user: str) -> None:
         try:
             self._memory.get(key, user_id=user)
-        except NotFound:  # removed since the search
+        except NotFound:  # the item was removed after the search
             return
 
     def _listed(self, user: str, filters: Sequence[str]) -> Iterator[StoredMemory]:
-        """The matching memories, oldest first, page by page."""
+        """The memories that match the filters, oldest first, fetched page by page."""
         after: uuid.UUID | None = None
         while True:
             page = self._memory.list(user_id=user, filters=filters, limit=MOST_FOUND, after=after)
@@ -156,7 +159,7 @@ class SiltstoneStore(BaseStore):
         return cut[op.offset : op.offset + op.limit]
 
     def _write(self, puts: Sequence[PutOp]) -> None:
-        """Write, and wait until all writes can be read.
+        """Write or remove the values, and wait until all these changes can be read.
 
         It is enough to wait for the last write of each user, because a user's writes become readable in order.
         """
@@ -178,7 +181,7 @@ class SiltstoneStore(BaseStore):
             self._memory.wait_for(written, seconds=LONGEST_WAIT)
 
     def _text(self, op: PutOp) -> str:
-        """The text of the value that a search uses; the key if there is no text under the paths."""
+        """The text that a search uses for a value: the texts under its paths, or the key if there is no text."""
         paths = self._index if op.index is None else op.index or ()
         texts = [text for path in paths for text in get_text_at_path(op.value, path)]
         text = "\n".join(texts).strip() or op.key or "-"
@@ -190,7 +193,10 @@ def _id(namespace: Namespace, key: str) -> uuid.UUID:
 
 
 def _escaped(namespace: Namespace) -> str:
-    """The labels, each escaped and followed by a slash. So a text prefix selects a namespace and those below it."""
+    """A namespace as one text: its labels, each escaped and followed by a slash.
+
+    The text of a namespace is thus a prefix of the texts of all namespaces below it.
+    """
     return "".join(f"{quote(label, safe='')}/" for label in namespace)
 
 
@@ -203,7 +209,7 @@ def _under(prefix: Namespace) -> list[str]:
 
 
 def _fixed(path: Namespace) -> Namespace:
-    """The path up to the first wildcard."""
+    """The labels of a path before the first wildcard `*`."""
     return path[: path.index("*")] if "*" in path else path
 
 

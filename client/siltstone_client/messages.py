@@ -1,4 +1,4 @@
-"""A chat message as it goes into the log."""
+"""Turns a chat message of the caller into the JSON record that goes into the log."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 #: A message has a `role` (user, assistant, system, tool; developer means system, and function means tool) and a
-#: `content`: a text, or parts, of which only parts with `text` are used. The content may be None beside tool calls;
-#: such a message has no text, and is not stored. Optional fields are `message_id`, `timestamp`, `name`, `emotion`,
-#: `agent_id` and `metadata`. Other fields are stored as well.
+#: `content`: a text, or parts, of which only parts with `text` are used. Beside tool calls, the content may be None.
+#: A message without text is not stored. Optional fields are `message_id`, `timestamp`, `name`, `emotion`, `agent_id`
+#: and `metadata`. Other fields are stored as well.
 Message: TypeAlias = Mapping[str, Any]
 ROLES: Final = ("user", "assistant", "system", "tool", "developer", "function")
 MAX_CONTENT_BYTES: Final = 32 * 1024
-#: ISO 8601 or epoch milliseconds as text or number, or a datetime; UTC if it has no zone.
+#: A time: a datetime, a text in ISO 8601, or epoch milliseconds as an integer. It is in UTC if it names no time zone.
 Moment: TypeAlias = datetime | str | int
 
 
@@ -25,8 +25,8 @@ def record_of(message: Message, user_id: str | None, session_id: str) -> dict[st
     With an id, a message that is sent twice is stored once. For a message with a time, the worker derives the id from
     session, role, time and content.
 
-    User and session come from the arguments, because the message may come from elsewhere. Raises `ValueError` if the
-    message names another user or session.
+    The user and the session of the arguments are used, because the message may come from another program. Raises
+    `ValueError` if the message itself names another user or session.
     """
     for names, given in ((("user_id", "userId"), user_id), (("session_id", "run_id"), session_id)):
         for name in names:
@@ -43,12 +43,15 @@ def record_of(message: Message, user_id: str | None, session_id: str) -> dict[st
 
 
 def moment(given: Moment) -> str | int:
-    """The moment as a value of JSON."""
+    """A time as a JSON value: ISO 8601 for a datetime, otherwise the given text or number."""
     return given.isoformat() if isinstance(given, datetime) else given
 
 
 def as_json(value: Any) -> bytes:
-    """JSON in UTF-8. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD. Raises `ValueError` for NaN."""
+    """The value as JSON in UTF-8. Raises `ValueError` for NaN.
+
+    UTF-8 cannot encode a lone surrogate, so U+FFFD replaces it.
+    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         return text.encode()

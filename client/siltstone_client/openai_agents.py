@@ -1,4 +1,4 @@
-"""Siltstone for the OpenAI Agents SDK: a session that also remembers.
+"""A session for the OpenAI Agents SDK that also stores the conversation in Siltstone and recalls memories.
 
 session = SiltstoneSession(SQLiteSession("s1", "log.db"), memory, user_id="ann")
 config = RunConfig(session_input_callback=session.recall)
@@ -23,18 +23,20 @@ _ROLES = ("user", "assistant")
 
 
 class SiltstoneSession:
-    """A session of the framework that also copies the conversation to Siltstone.
+    """A session of the OpenAI Agents SDK that also copies the conversation to Siltstone.
 
-    `inner` is any session; it holds the framework's log, which stays exact. The texts of users and assistants are
-    copied; the texts of tools and recalled memories are not. While no worker answers, the agent goes on, and the
-    texts are copied later. With `touch=False`, the search for memories does not count as an access.
+    `inner` is any other session of the SDK; it keeps the exact log of all items. The texts of users and assistants
+    are copied to Siltstone; the texts of tools and recalled memories are not. If no worker answers, the agent
+    continues, and the texts are copied later. With `touch=False`, the search for memories does not count as an
+    access.
     """
 
     def __init__(self, inner: Session, memory: Memory, *, user_id: str, top_k: int = 5, touch: bool = True) -> None:
         self._inner, self._memory = inner, memory
         self._user_id, self._top_k, self._touch = user_id, top_k, touch
         self._talk = Talk(memory, user_id, inner.session_id)
-        #: The popped items. If a run is tried again, it adds them again, but Siltstone already has them.
+        #: The items that `pop_item` removed, with their counts. If a run is tried again, it adds these items again,
+        #: but Siltstone already has their texts.
         self._popped: Counter[str] = Counter()
 
     @property
@@ -55,33 +57,36 @@ class SiltstoneSession:
         self._inner.session_settings = settings
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items of the framework's log."""
+        """The items in the log of the inner session."""
         return await self._inner.get_items(limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items to the framework's log, and their texts to Siltstone. Recalled memories go into neither."""
+        """Add items to the inner session, and their texts to Siltstone. Recalled memories are added to neither."""
         own = [item for item in items if not _is_recalled(item)]
         await self._inner.add_items(own)
         await self._talk.say(self._new(own))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove the newest item from the framework's log. Its text stays in Siltstone."""
+        """Remove the newest item from the inner session, and return it. Its text stays in Siltstone."""
         item = await self._inner.pop_item()
         if item is not None:
             self._popped[_key(item)] += 1
         return item
 
     async def clear_session(self) -> None:
-        """Clear the framework's log. Memories stay; use `Memory.forget` or `Memory.forget_user` to remove them."""
+        """Clear the log of the inner session. Memories in Siltstone stay.
+
+        Use `Memory.forget` or `Memory.forget_user` to remove memories.
+        """
         self._popped.clear()
         await self._inner.clear_session()
 
     async def recall(
         self, history: list[TResponseInputItem], new: list[TResponseInputItem]
     ) -> list[TResponseInputItem]:
-        """For `RunConfig(session_input_callback=…)`: put memories that match the new input before the history.
+        """The input of a run, with the memories that match the new input put before the history.
 
-        If no worker answers, add no memories.
+        Pass this method as `RunConfig(session_input_callback=…)`. If no worker answers, no memories are added.
         """
         query = said(_text(item) for item in new if _role(item) == "user")
         text = await recalled(
@@ -107,7 +112,7 @@ def _role(item: Any) -> str:
 
 
 def _text(item: Any) -> str:
-    """The text of a message, or of its parts; empty for other items."""
+    """The text of a message, or the texts of its parts. The text is empty for an item that is not a message."""
     content = item.get("content")
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""The client's own writes that its reads must see: the newest write of each user and topic."""
+"""Notes the newest write of each user and topic, so that the client's later reads can wait for this write."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from siltstone_client.answers import Accepted, AcceptedMessages, Written
 from siltstone_client.calls import Call
 
 HEADER: Final = "Siltstone-At-Least"
-#: The maximum number of users whose writes are noted. The users with the most recent writes stay; the writes of the
-#: others are so old that a read finds them without a token.
+#: The maximum number of users whose writes are noted. If there are more, the users with the oldest writes are
+#: dropped. Those writes are so old that a read finds them without a token.
 MOST_USERS: Final = 10_000
 
 
 class OwnWrites:
-    """The tokens of a client's writes, by user. Threads may share it.
+    """The newest writes of one client, by user. Several threads may share the object.
 
     A user's later write to a topic has a higher offset in the same partition. So a read that waits for the newest
-    write sees the older ones as well.
+    write sees all older writes as well.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,10 @@ class OwnWrites:
                 self._newest.popitem(last=False)
 
     def headers(self, call: Call[Any]) -> Mapping[str, str]:
-        """The headers of a read; none for a write, or for a user without writes."""
+        """The HTTP headers that make a read wait for this client's writes for the same user.
+
+        There are no headers for a write, or for a user without noted writes.
+        """
         if not call.reads:
             return {}
         with self._lock:
@@ -51,9 +54,9 @@ class OwnWrites:
 
 
 def _places(answer: Written) -> Iterable[Accepted]:
-    """The places in the log for which reads wait.
+    """The places in the log, taken from the answer to a write, for which later reads wait.
 
-    A requested summary has no such place: it may take a minute, which is too long for a read.
+    Reads do not wait for a requested summary, because it may take a minute, which is too long for a read.
     """
     match answer:
         case AcceptedMessages():

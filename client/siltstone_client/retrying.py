@@ -1,7 +1,8 @@
 """Decides whether a call is sent again, after which pause, and how often.
 
-A write is sent again only if a second attempt changes nothing: the client gave the write an id before the first
-attempt, or the write sets a value. Other writes are sent again only if the attempt got no connection.
+After a failed attempt, a write is sent again only if a second attempt changes nothing: the client gave the write an
+id before the first attempt, or the write sets a value. All other writes are sent again only if the attempt got no
+connection.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ class Retries:
 
 
 class _Pause(wait_base):
-    """Random pauses that grow. Otherwise all clients of a worker that was away would return at the same moment."""
+    """Random pauses between attempts, which grow and are never shorter than the worker's `Retry-After`.
+
+    With equal pauses, all clients would return at the same moment after a worker was away.
+    """
 
     def __init__(self, retries: Retries) -> None:
         self._backing_off = wait_random_exponential(multiplier=retries.first, max=retries.longest)

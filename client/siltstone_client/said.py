@@ -1,6 +1,7 @@
-"""The texts that adapters read from a framework's messages, and the memories that they put before a model.
+"""Reads texts from a framework's messages for adapters, and turns recalled memories into a text for a model.
 
-These memories are marked, so that they are not stored again: a repeated memory has no new content.
+This text is between marks. Adapters recognize it in later messages by the marks, and do not store it again, because a
+repeated memory has no new content.
 """
 
 from __future__ import annotations
@@ -53,23 +54,26 @@ def portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def injected(hits: Iterable[Hit]) -> str | None:
-    """The memories as one text for a model, between marks; None if there are no memories.
+    """The memories as one text for a model, between marks, or None if there are no memories.
 
-    The marks are removed from the memories, so that no memory can end the marked text.
+    The marks are removed from the memories themselves, so that no memory can end the marked text.
     """
     lines = [f"- {hit.memory.replace(_OPEN, '').replace(_CLOSE, '')}" for hit in hits]
     return "\n".join((_OPEN, _INTRODUCTION, *lines, _CLOSE)) if lines else None
 
 
 def is_injected(text: str) -> bool:
-    """Whether the text is a result of `injected`, and nothing else."""
+    """True if the text has nothing but recalled memories between the marks that `injected` writes."""
     return _OPEN in text and not _INJECTED.sub("", text).strip()
 
 
 def found(
     memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None = None
 ) -> list[Hit]:
-    """The hits of a query, without recent exchanges of the session `beside`, because the model sees those anyway."""
+    """The hits of a query, without recent exchanges of the session `beside`.
+
+    Those exchanges are left out because the model sees them anyway.
+    """
     asked = query.strip()[:MOST_QUERY_CHARS]
     if not asked:
         return []

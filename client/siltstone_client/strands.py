@@ -1,4 +1,4 @@
-"""Siltstone for Strands Agents: a store for its memory manager.
+"""A store for the memory manager of Strands Agents that keeps the memories in Siltstone.
 
 store = SiltstoneStore(memory, user_id="ann", session_id="s1", extraction=True)
 agent = Agent(memory_manager=MemoryManager(stores=[store]))
@@ -24,11 +24,12 @@ DEFAULT_RESULTS = 5
 
 
 class SiltstoneStore(MemoryStore):
-    """A store with one user's memory.
+    """A memory store of Strands Agents that has the memories of one Siltstone user.
 
-    With `extraction=True`, the manager passes all messages to this store, and Siltstone decides which of them it
-    keeps. If the manager passes a message again after a failure, it is stored once. With `touch=False`, searches do
-    not count as accesses. Failures raise `SiltstoneError`: the manager goes on without memory, and tries again.
+    With `extraction=True`, the manager passes all messages to this store, and Siltstone decides which of them become
+    long-term memories. If the manager passes a message again after a failure, the message is stored once. With
+    `touch=False`, searches do not count as accesses. A failed call raises `SiltstoneError`; the manager then
+    continues without memories, and tries again.
     """
 
     def __init__(
@@ -50,11 +51,14 @@ class SiltstoneStore(MemoryStore):
         self._run = uuid.uuid4().hex
 
     async def initialize(self) -> None:
-        """Note that an agent starts. It numbers its messages from 0 again, so the message ids need another prefix."""
+        """Choose new message ids for an agent that starts, because each agent numbers its messages from 0."""
         self._run = uuid.uuid4().hex
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
-        """The hits, most relevant first; `metadata` has each one's id, relevance, state and creation time."""
+        """The memories that match the query, most relevant first.
+
+        The `metadata` of each entry has the memory's id, relevance, state and creation time.
+        """
         asked = (options or {}).get("max_search_results")
         most = next(one for one in (asked, self.max_search_results, DEFAULT_RESULTS) if one is not None)
         if most < 1:
@@ -77,7 +81,7 @@ class SiltstoneStore(MemoryStore):
         ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Accepted | None:
-        """Remember a text. If a memory already says the same, the text is merged into it."""
+        """Remember a text. If a memory already says the same, the text is merged into that memory."""
         text = said([content])
         if not text:
             return None
@@ -102,9 +106,9 @@ class SiltstoneStore(MemoryStore):
         ]
 
     def _id(self, number: int | None, role: str, text: str) -> dict[str, str]:
-        """The field `message_id`, which is the same if the message is passed again.
+        """The field `message_id` of a message, which is the same if the message is passed again.
 
-        Without a number there is no such field, because the store could not recognise a repeated message.
+        Without a number, the field is left out, because the store could not recognise a repeated message.
         """
         if number is None:
             return {}
@@ -113,6 +117,6 @@ class SiltstoneStore(MemoryStore):
 
 
 def _text(block: Mapping[str, Any]) -> str | None:
-    """The text of a content block; None for blocks of tools and of reasoning."""
+    """The text of a content block, or None for a block without text, such as a tool call or reasoning."""
     text = block.get("text")
     return text if isinstance(text, str) else None

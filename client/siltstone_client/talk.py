@@ -1,6 +1,6 @@
 """Sends a session's messages to Siltstone, for adapters whose framework goes on while no worker answers.
 
-Messages that could not be sent are kept, and sent with the next ones.
+Messages that could not be sent are kept, and sent with the next messages.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Talk:
                 )
 
     async def _said(self, messages: Sequence[dict[str, Any]]) -> None:
-        """Send messages. Raises `SiltstoneError` if they must be sent later.
+        """Send messages in one request. Raises `SiltstoneError` if the messages must be sent later.
 
-        If the worker refuses them for good, each is sent alone, and the refused ones are dropped.
+        If the worker refuses the request for good, each message is sent alone, and the refused messages are dropped.
         """
         try:
             answer = await asyncio.to_thread(
@@ -77,7 +77,10 @@ class Talk:
 async def recalled(
     memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None
 ) -> str | None:
-    """The memories that match the query, as marked text for a model; None if there are none, or no worker answers."""
+    """The memories that match the query, as marked text for a model.
+
+    This is None if no memories match, or if no worker answers.
+    """
     try:
         hits = await asyncio.to_thread(found, memory, query, user_id=user_id, top_k=top_k, touch=touch, beside=beside)
     except SiltstoneError as exc:

@@ -47,7 +47,7 @@ _ROLES: Final = {"developer": "system", "function": "tool"}
 
 
 class InMemorySiltstone(InMemoryTransport):
-    """An httpx transport that answers like a worker. `now` is its clock. The object keeps all data in memory."""
+    """An httpx transport that answers like a worker and keeps all data in memory. `now` returns the current time."""
 
     def memory(self, **options: Any) -> Memory:
         """A client of this in-memory Siltstone, with the options of `Memory`."""
@@ -357,7 +357,7 @@ class InMemorySiltstone(InMemoryTransport):
         return 200, {"applied": True}
 
 
-#: The fields of a memory that a hit has as well.
+#: The fields of a memory that a search hit has as well.
 _OF_A_HIT: Final = (
     "id", "memory", "score", "importance", "kind", "created_at", "session_id", "agent_id", "message_ids", "metadata",
     "superseded_by", "summarized_by",

@@ -1,9 +1,9 @@
-"""Settings: `config.yaml`, overridden by the environment, validated once at start.
+"""The settings, read from `config.yaml` and the environment, and validated once at start.
 
     SILTSTONE_MEMORY__PROMOTE_THRESHOLD=30 siltstone worker        # memory.promote_threshold
 
-The environment wins over the file (`config.yaml` in the current folder, or the one that `SILTSTONE_CONFIG`
-names). Secrets are `SecretStr`: they never show in `repr`, logs or errors. Each section has a file of its own.
+The environment wins over the file, which is `config.yaml` in the current folder, or the file that `SILTSTONE_CONFIG`
+names. Secrets are `SecretStr`, so that `repr`, logs and errors never show them. Each section has a file of its own.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ __all__ = [
 
 
 class Settings(BaseSettings):
-    """All settings. Use `Settings.load()` to make them from file and environment."""
+    """All settings of Siltstone. Use `Settings.load()` to read them from the file and the environment."""
 
     model_config = SettingsConfigDict(env_prefix="SILTSTONE_", env_nested_delimiter="__", extra="forbid", frozen=True)
 
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     @field_validator("checkpoints")
     @classmethod
     def _log_reaches_back(cls, checkpoints: CheckpointsSettings, info: ValidationInfo) -> CheckpointsSettings:
-        """Reject a log retention that is too short: some of the kept checkpoints could not be restored with it."""
+        """Reject a retention of the log `long-term` that is too short to restore the oldest kept checkpoint."""
         kafka = info.data.get("kafka")
         kept = kafka.long_term_retention_ms if isinstance(kafka, KafkaSettings) else -1
         if checkpoints.log_ms is not None and 0 <= kept < checkpoints.log_ms:
@@ -132,7 +132,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
-        """Return the settings from file, environment and `overrides` (a command's options, which win).
+        """Return the settings from the file, the environment, and `overrides` (a command's options), which win.
 
         Raises `SettingsError` with one line per mistake: the key's path, the mistake, and the allowed values.
         """
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
             settings = cls(**overrides)
         except ValidationError as exc:
             raise SettingsError([_problem(error) for error in exc.errors()]) from None
-        except yaml.MarkedYAMLError as exc:  # its text quotes the file, and the file may hold a password
+        except yaml.MarkedYAMLError as exc:  # the error's text quotes the file, and the file may hold a password
             line = f" (line {exc.problem_mark.line + 1})" if exc.problem_mark else ""
             raise SettingsError([f"config.yaml: is not valid YAML{line}"]) from None
         except (SourceError, yaml.YAMLError, ValueError, TypeError, AttributeError) as exc:
@@ -153,10 +153,11 @@ class Settings(BaseSettings):
         return settings
 
     def rater(self) -> ChatSettings | None:
-        """Return the model that rates exchanges. Return None without a key: the local estimator then rates them.
+        """Return the chat model that rates exchanges, or None if there is no API key for it.
 
-        Key and URL are always taken from the same section: `memory.scoring`, or `llm` if the former has no key. So
-        `memory.scoring.base_url` is not used without `memory.scoring.api_key`.
+        Without this model, the local estimator rates exchanges. Key and URL are always taken from the same section:
+        `memory.scoring`, or `llm` if `memory.scoring` has no key. So `memory.scoring.base_url` is not used without
+        `memory.scoring.api_key`.
         """
         scoring = self.memory.scoring
         service = scoring if scoring.api_key.get_secret_value() else self.llm
@@ -173,9 +174,9 @@ class Settings(BaseSettings):
     def embedder(self) -> EmbeddingSettings:
         """Return the embedding model with every fallback resolved, including key and URL of the backend `openai`.
 
-        Key and URL are always taken from the same section: `embedding`, or `llm` if the former has no key. Raises
-        `SettingsError` if neither has a key, or if `embedding.base_url` is set without a key: otherwise memories
-        would go to another service than the one in the settings.
+        Key and URL are always taken from the same section: `embedding`, or `llm` if `embedding` has no key. Raises
+        `SettingsError` if neither section has a key, or if `embedding.base_url` is set without `embedding.api_key`:
+        in this case memories would go to another service than the one in the settings.
         """
         embedding = self.embedding
         if embedding.backend != "openai":
@@ -196,7 +197,7 @@ class Settings(BaseSettings):
         return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
 
     def summaries(self) -> SummaryPlan:
-        """Return the plan of daily summaries. It never raises: unusable settings become warnings, to be logged."""
+        """Return the plan of daily summaries. It never raises: the plan has a warning for each unusable setting."""
         return summary_plan(self.agents, self.llm, self.data_dir, os.environ)
 
 

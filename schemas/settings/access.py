@@ -1,4 +1,4 @@
-"""`access`: the access to a worker's API."""
+"""The settings section `access`: access control for a worker's API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from schemas.settings.section import Section
 
 
 class AccessSettings(Section):
-    """Without tokens, every process on the machine may ask for everything, and the API binds to loopback only."""
+    """Access control for a worker's API.
+
+    If `tokens` is false, every process on the machine may send every request, and the API listens on loopback only.
+    """
 
     tokens: bool = Field(default=False, description="every request needs a token (`siltstone token add`)")
     open_probes: bool = Field(
@@ -22,14 +25,14 @@ class AccessSettings(Section):
 
     @model_validator(mode="after")
     def _asked_for(self) -> Self:
-        """Reject a provider without `tokens`: otherwise no request would need the provider's tokens."""
+        """Reject an OIDC provider if `tokens` is false, because then no request would need the provider's tokens."""
         if self.oidc.issuer and not self.tokens:
             raise ValueError("oidc.issuer: set access.tokens to true as well; otherwise no request needs a token")
         return self
 
 
 def address_fault(host: str, access: AccessSettings) -> str:
-    """Return the reason why the API may not be bound to this address; empty if it may."""
+    """Return the reason why the API may not listen on this address, or an empty text if it may."""
     if host in LOOPBACK or access.tokens:
         return ""
     return (

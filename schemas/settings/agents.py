@@ -1,4 +1,4 @@
-"""`agents`: the model of the conversation, and the daily summaries."""
+"""The settings section `agents`: the model of the main conversation, and daily summaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.settings.section import Section
 
 
 def _name(given: Any) -> Any:
-    """Convert a name to text if YAML has read it as a number, or as null because it is empty."""
+    """Convert a model's name to text, because YAML reads some names as numbers, and an empty name as null."""
     return "" if given is None else str(given) if isinstance(given, int | float) else given
 
 
@@ -25,7 +25,8 @@ def _known_zone(name: str) -> str:
     return name
 
 
-#: `provider/model`. A name of another form is not an error, but becomes one of `SummaryPlan.warnings`.
+#: A model's name in the form `provider/model`. A name of another form is not an error, but adds a warning to
+#: `SummaryPlan.warnings`.
 ModelName = Annotated[str, BeforeValidator(_name)]
 
 
@@ -35,12 +36,12 @@ class DefaultsSettings(Section):
     model: ModelName = Field(default="", description="model of the main conversation")
 
 
-#: Language of a summary's titles.
+#: The language of a summary's titles. `auto` is the main language of the conversation.
 SummaryLanguage = Literal["auto", "zh", "en", "ja", "ko"]
 
 
 class SummarySettings(Section):
-    """Daily summaries, as they are configured. `Settings.summaries` resolves them."""
+    """The configured settings of daily summaries. `Settings.summaries` resolves their fallbacks."""
 
     enabled: bool = Field(default=True, description="make summaries automatically; requests are answered in any case")
     interval: Any = Field(
@@ -61,7 +62,7 @@ class SummarySettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _of_either_spelling(cls, given: Any) -> Any:
-        """Accept `maxTokens` in a file; `MAX_TOKENS` in the environment wins over it."""
+        """Accept the spelling `maxTokens` too. If `max_tokens` is also set, as by the environment, it wins."""
         if isinstance(given, dict) and "maxTokens" in given:
             rest = {key: value for key, value in given.items() if key != "maxTokens"}
             return {"max_tokens": given["maxTokens"], **rest}
@@ -69,7 +70,7 @@ class SummarySettings(Section):
 
 
 class AgentsSettings(Section):
-    """`agents.defaults` and `agents.summary`."""
+    """The settings section `agents`, which has the parts `defaults` and `summary`."""
 
     defaults: DefaultsSettings = DefaultsSettings()
     summary: SummarySettings = SummarySettings()

@@ -1,4 +1,4 @@
-"""`checkpoints`: copies of each partition's state in object storage."""
+"""The settings section `checkpoints`: copies of each partition's state in an object store."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from schemas.settings.section import Section
 
 #: The URL schemes of the supported stores.
 SCHEMES = ("s3", "gs", "az", "file")
-#: The time for which a store may be away. During that time only the log has the new events.
+#: The longest expected outage of the object store. During an outage, only the log has the new events.
 STORE_AWAY = timedelta(days=1)
 
 
 class CheckpointsSettings(Section):
-    """Checkpoints are taken if `url` is set. Otherwise only the worker's disk and the log have the state."""
+    """The settings of checkpoints, which are taken only if `url` is set.
+
+    Without checkpoints, only a worker's disk and the log have a partition's state.
+    """
 
     url: str = Field(
         default="", description="URL of the store: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///…`"
@@ -39,15 +42,18 @@ class CheckpointsSettings(Section):
 
     @property
     def erase_seconds(self) -> float:
-        """Seconds between two searches for forgotten data: three of them are in the last third of `erase_within`."""
+        """The seconds between two searches for forgotten data in checkpoints.
+
+        This is a ninth of `erase_within`, so that three searches are in the last third of that time.
+        """
         return self.erase_within.total_seconds() / 9
 
     @property
     def log_ms(self) -> int | None:
-        """The time in ms for which the log `long-term` must keep events; None without checkpoints.
+        """The time in ms for which the log `long-term` must keep events, or None if no checkpoints are taken.
 
-        The log must reach back to the oldest of the `keep` generations, so that any of them can be used, and further
-        by the day for which a store may be away. Without checkpoints, only the log has all events.
+        The log must reach back to the oldest of the `keep` generations, so that each of them can be restored, plus
+        `STORE_AWAY` for an outage of the store. Without checkpoints, the log must keep all events.
         """
         if not self.url:
             return None

@@ -1,4 +1,4 @@
-"""`embedding`: the model that turns texts into vectors."""
+"""The settings section `embedding`: the model that turns texts into vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class EmbeddingSettings(Section):
     """The model that turns texts into vectors. `Settings.embedder` resolves an empty key.
 
     `model` is a name, or a folder if the backend is `sentence-transformers`. If it is empty, the backend's default is
-    used. The backend `use` has only one model. Key, URL, time-out and dimensions are for the backend `openai`.
+    used. The backend `use` has only one model. Only the backend `openai` uses `api_key`, `base_url`,
+    `timeout_seconds` and `dimensions`.
     """
 
     backend: Literal["use", "sentence-transformers", "openai"] = "use"

@@ -1,4 +1,4 @@
-"""`kafka`: the broker."""
+"""The settings section `kafka`: the connection to the broker, and the topics."""
 
 from __future__ import annotations
 

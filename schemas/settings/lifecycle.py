@@ -1,4 +1,4 @@
-"""`lifecycle`: the decay of importance, the borders of the states, and cleanup."""
+"""The settings section `lifecycle`: the decay of importance, the borders between the states, and cleanup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WhitelistSettings(Section):
 
 
 class CleanupSettings(Section):
-    """The archiving of deprecated and summarized memories, and their removal from the archive."""
+    """Cleanup, which archives deprecated and summarized memories, and later removes them from the archive."""
 
     enabled: bool = Field(
         default=False, description="clean up on the lifecycle's timer; a command can do it in any case"
@@ -44,7 +44,7 @@ class CleanupSettings(Section):
 
 
 class LifecycleSettings(Section):
-    """The decay of importance, the borders of the states, and cleanup."""
+    """The decay of importance, the borders between the states of memories, and cleanup."""
 
     clock: Literal["wall", "event"] = "wall"
     fresh_days: Annotated[float, Field(ge=0)] = 7.0

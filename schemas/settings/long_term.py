@@ -1,4 +1,4 @@
-"""`long_term`: the shards, and the use of a model to improve them."""
+"""The settings section `long_term`: the shards, and the use of a chat model to improve memories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.settings.section import Days, Section
 
 
 class SupersedeSettings(Section):
-    """The questions to a configured model about older memories that a new memory may replace."""
+    """Settings for the questions to a chat model that find the older memories that a new memory replaces."""
 
     enabled: bool = True
     candidates: Annotated[int, Field(ge=1, le=20, description="older memories shown in one question")] = 3
@@ -20,7 +20,10 @@ class SupersedeSettings(Section):
 
 
 class RetentionSettings(Section):
-    """The times for which a shard keeps rows that no memory needs; null: for ever. Memories stay at any age."""
+    """The times in days for which a shard keeps rows that no memory needs. null means for ever.
+
+    Memories themselves are kept at any age.
+    """
 
     applied_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
         default=7.0, description="least time for which a repeated event is recognized by its id"
@@ -36,7 +39,7 @@ class RetentionSettings(Section):
 
 
 class LongTermSettings(Section):
-    """The shards."""
+    """The settings of the shards, which hold long-term memory."""
 
     access_increment: Annotated[float, Field(ge=0, le=100)] = 2.0
     near_copy: Annotated[float, Field(gt=0, le=1)] = 0.95

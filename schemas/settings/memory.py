@@ -1,4 +1,4 @@
-"""`memory`: the short-term window, promotion out of it, and the model that rates exchanges."""
+"""The settings section `memory`: short-term windows, promotion to long-term memory, and the rating of exchanges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.sources import Source
 
 
 class ScoringSettings(Section):
-    """The rules that weigh an exchange, and the model that rates it. `Settings.rater` resolves an empty key."""
+    """The rules that score an exchange, and the model that rates it. `Settings.rater` resolves an empty key."""
 
     policy: Literal["weighted", "llm", "all"] = "weighted"
     strong_emotions: tuple[str, ...] = STRONG_EMOTIONS
@@ -33,7 +33,7 @@ class ScoringSettings(Section):
 
 
 class MemorySettings(Section):
-    """The short-term window and promotion out of it."""
+    """The settings of short-term windows, and of promotion to long-term memory."""
 
     capacity: Annotated[int, Field(ge=1, le=10_000)] = 50
     ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_TTL_SECONDS)] = 86_400

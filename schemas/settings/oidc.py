@@ -1,4 +1,4 @@
-"""`access.oidc`: an OpenID Connect provider whose tokens are accepted besides our own."""
+"""The settings section `access.oidc`: an OpenID Connect provider whose tokens are accepted besides our own."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from schemas.settings.section import Section
 
-#: The algorithms of RFC 7518 and 8037 that sign with a private key: with a shared key, each service that checks
-#: tokens could also make them.
+#: The algorithms of RFC 7518 and 8037 that sign with a private key. With a shared key, each service that checks
+#: tokens could also create them, so those algorithms are not allowed.
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]  # fmt: skip
@@ -18,7 +18,10 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def _provider_address(url: str) -> str:
-    """Check a provider's URL, which may be empty. It is not normalised, because `iss` must equal it exactly."""
+    """Return a provider's URL unchanged. An empty URL is valid. Raises `ValueError` if the URL cannot be used.
+
+    The URL is not normalised, because the claim `iss` of a token must equal it exactly.
+    """
     try:
         parts = urlsplit(url)
         safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
@@ -35,7 +38,10 @@ Claim = Annotated[str, Field(max_length=256)]
 
 
 class OidcSettings(Section):
-    """Without an issuer, only our own tokens are accepted. docs/run.md explains the claims with examples."""
+    """The OpenID Connect provider. Without an issuer, only our own tokens are accepted.
+
+    docs/run.md explains the claims with examples.
+    """
 
     issuer: ProviderUrl = Field(default="", description="exactly the `iss` of the tokens, with any final slash")
     audience: str = Field(default="", description="this API's name at the provider, required in the tokens' `aud`")
@@ -57,7 +63,10 @@ class OidcSettings(Section):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        """Reject a missing audience: a token that the issuer made for another API must not be valid here."""
+        """Reject an issuer without an audience, and an audience or a key URL without an issuer.
+
+        Without an audience, a token that the issuer made for another API would be valid for this API too.
+        """
         if self.issuer and not self.audience:
             raise ValueError(
                 "audience: is empty: set it to this API's name in the tokens' aud; otherwise any token of the issuer "

@@ -1,4 +1,4 @@
-"""`analytics` and `http`: a worker's copy for analysts and its API; `dev`: the broker of `siltstone dev`."""
+"""The settings `analytics` (analysts' copy), `http` (a worker's API) and `dev` (the broker of `siltstone dev`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HostName = Annotated[
 
 
 class AnalyticsSettings(Section):
-    """The analysts' copy of the shards."""
+    """The settings of the analysts' copy, which has the rows of all shards."""
 
     enabled: bool = Field(default=True, description="make the copy on a timer; a command can request one in any case")
     seconds: Annotated[float, Field(gt=0)] = 60.0
@@ -41,13 +41,13 @@ class HttpSettings(Section):
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """The host names by which other workers address this one."""
+        """The host names by which other workers address this worker."""
         advertised = urlsplit(self.advertised_url).hostname
         return (self.host, advertised) if advertised else (self.host,)
 
 
 class DevSettings(Section):
-    """`siltstone dev`: the journal of its broker."""
+    """The settings of `siltstone dev`: the journal of its embedded broker."""
 
     journal_seconds: Annotated[float, Field(gt=0, le=10)] = Field(
         default=0.2,

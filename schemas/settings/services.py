@@ -1,4 +1,4 @@
-"""`llm`, and the settings that every OpenAI-compatible service has."""
+"""The settings section `llm`, and the settings that all OpenAI-compatible services have in common."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ PROVIDER = "[A-Za-z0-9_-]+"
 
 
 def _web_address(url: str) -> str:
-    """Check a base URL, which may be empty. Errors do not quote it, because it may be a misplaced key."""
+    """Return a service's base URL without a final slash. An empty URL is valid.
+
+    Raises `ValueError` if the URL cannot be used. The error does not quote the URL, because it may be a misplaced
+    key.
+    """
     url = url.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -37,9 +41,10 @@ def _web_address(url: str) -> str:
 
 
 def _header_value(secret: SecretStr) -> SecretStr:
-    """Return a key without white space at its ends, such as the line end of a file.
+    """Return an API key without white space at its ends, such as the line end of a file.
 
-    A key that no HTTP header can hold is rejected. Otherwise HTTP packages would log it.
+    A key with characters that are not allowed in an HTTP header is rejected. Otherwise HTTP packages would log the
+    key.
     """
     key = secret.get_secret_value().strip()
     if not (key.isascii() and key.isprintable()):
@@ -59,7 +64,8 @@ ContextTokens = Annotated[
 class ProviderSettings(Section):
     """The OpenAI-compatible service of the models named `<provider>/…`.
 
-    Key and URL belong together. If both are empty, the service is that of `llm`, and only `context_tokens` is used.
+    The key is sent only to this section's URL. If key and URL are both empty, the service of `llm` is used, and only
+    `context_tokens` is taken from this section.
     """
 
     api_key: ApiKey = SecretStr("")
@@ -70,8 +76,8 @@ class ProviderSettings(Section):
 class LlmSettings(Section):
     """The OpenAI-compatible service for every model that has no service of its own.
 
-    Without a key, OPENAI_API_KEY and OPENAI_BASE_URL replace both key and URL, so that a key is never sent to the URL
-    of another service.
+    If `api_key` is empty, the environment variables OPENAI_API_KEY and OPENAI_BASE_URL replace both `api_key` and
+    `base_url`, so that a key is never sent to the URL of another service.
     """
 
     api_key: ApiKey = SecretStr("")
@@ -102,7 +108,7 @@ def _is_empty(key: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """A chat model, with the service and the limits for its calls. Every fallback is resolved."""
+    """A chat model, with its service and the limits for calls. Every fallback of the settings is already resolved."""
 
     api_key: SecretStr
     base_url: str

@@ -1,4 +1,4 @@
-"""The plan of daily summaries: settings and environment with every fallback resolved, and warnings about them."""
+"""Resolves the settings of daily summaries and their environment variables into a plan, with warnings about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ AUTO_VARIABLE = "NANOBOT_AUTO_SUMMARY"
 SUMMARY_VARIABLES = (MODEL_VARIABLE, INTERVAL_VARIABLE, AUTO_VARIABLE)
 
 DEFAULT_INTERVAL, LONGEST_INTERVAL = 10, 100
-#: The context size of a model that is assumed if none is configured. Hardly any model has less.
+#: The context size in tokens that is assumed for a model if none is configured. Hardly any model has a smaller
+#: context.
 DEFAULT_CONTEXT_TOKENS = 8_192
 OPENAI = "openai"
 
@@ -31,7 +32,10 @@ _MODEL = re.compile(rf"({PROVIDER})/([^\s/](?:\S*[^\s/])?)")
 
 @dataclass(frozen=True, slots=True)
 class SettingWarning:
-    """A setting that is not used, and how to correct it. The value is not quoted: it may be a misplaced key."""
+    """A setting that is not used, and how to correct it.
+
+    The warning does not quote the setting's value, because the value may be a misplaced key.
+    """
 
     what: str
     todo: str
@@ -44,9 +48,10 @@ class SettingWarning:
 class SummaryPlan:
     """The resolved settings of daily summaries.
 
-    `model` is None if summaries are extractive. If `automatic`, they are made by count and at the end of the day;
-    requests are answered in any case. `interval` is the number of user messages between two summaries; 0: never by
-    count. `fallback_dir` is None if there is no second place. Log the `warnings` at start.
+    `model` is None if summaries are extractive, that is, made without a model. If `automatic` is true, summaries are
+    made by count and at the end of each day. Requested summaries are made in any case. `interval` is the number of
+    user messages between two summaries by count; with 0, none are made by count. `fallback_dir` is the second
+    directory for summaries, or None if there is none. Log the `warnings` at start.
     """
 
     model: ChatSettings | None
@@ -72,7 +77,7 @@ class _Named(NamedTuple):
 def summary_plan(
     agents: AgentsSettings, llm: LlmSettings, data_dir: Path, environment: Mapping[str, str]
 ) -> SummaryPlan:
-    """Return the plan that results from settings and environment variables."""
+    """Return the plan of daily summaries that results from settings and environment variables."""
     summary = agents.summary
     named, misnamed = _model(agents, environment)
     provider = llm.providers.get(named.provider, ProviderSettings()) if named else ProviderSettings()
@@ -98,7 +103,10 @@ def summary_plan(
 
 
 def _model(agents: AgentsSettings, environment: Mapping[str, str]) -> tuple[_Named | None, list[SettingWarning]]:
-    """Return the first usable model of environment, summaries and main conversation; warn of each unusable one."""
+    """Return the first usable model name, or None, and a warning for each unusable name.
+
+    The order is: the environment variable, `agents.summary.model`, `agents.defaults.model`.
+    """
     usable, warnings = [], []
     for key, given in (
         (MODEL_VARIABLE, environment.get(MODEL_VARIABLE, "")),
@@ -118,9 +126,10 @@ def _model(agents: AgentsSettings, environment: Mapping[str, str]) -> tuple[_Nam
 def _asked(
     named: _Named, provider: ProviderSettings, llm: LlmSettings, summary: SummarySettings
 ) -> tuple[ChatSettings | None, SettingWarning | None]:
-    """Return the model at the provider's own service, or at that of `llm`. A key is sent only to the URL beside it.
+    """Return the chat model for summaries with its service, or None and a warning if no service can be used.
 
-    Without a URL, the key of `llm` is one of OpenAI, so its service is used only for OpenAI's models. With a URL, the
+    The service is the provider's own, or that of `llm`. A key is sent only to the URL of its own section. If `llm`
+    has no URL, its key is one of OpenAI, so its service is used only for OpenAI's models. If `llm` has a URL, its
     service is used for all models.
     """
     key = f"llm.providers.{named.provider}"
@@ -173,11 +182,12 @@ def _interval(summary: SummarySettings, environment: Mapping[str, str]) -> tuple
 
 
 def _fallback(given: Path | None, data_dir: Path) -> tuple[Path | None, SettingWarning | None]:
-    """Return the second place for summaries that cannot be written to the data directory.
+    """Return the second directory, for summaries that cannot be written to the data directory.
 
-    By default it is in the home directory. Beside the data directory, the same disk would be full or the same rights
-    missing, and a temporary directory is emptied. Every data directory has its own second place, because users of two
-    directories may have the same ids, but are different people.
+    By default it is in the home directory. A directory beside the data directory would often fail for the same
+    reason: a full disk, or missing rights. A temporary directory may be emptied. Every data directory has its own
+    second directory, because users of two data directories may have the same ids, but are different people. If there
+    is no home directory, return None and a warning.
     """
     absolute = data_dir.absolute()
     digest = hashlib.sha256(str(absolute).encode("utf-8", "surrogateescape")).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""`telemetry`: spans, and the collector to which they are sent."""
+"""The settings section `telemetry`: trace spans, and the collector to which they are sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from schemas.settings.services import BaseUrl
 
 
 def pairs(headers: str) -> dict[str, str]:
-    """Parse `name=value,name=value`, as in OTEL_EXPORTER_OTLP_HEADERS. Raises `ValueError`, without the text."""
+    """Parse headers in the form `name=value,name=value`, as in OTEL_EXPORTER_OTLP_HEADERS.
+
+    Raises `ValueError`, whose text does not quote the headers, because they may contain secrets.
+    """
     found = {}
     for pair in filter(None, (pair.strip() for pair in headers.split(","))):
         name, equals, value = (part.strip() for part in pair.partition("="))
@@ -27,7 +30,10 @@ def _readable(headers: SecretStr) -> SecretStr:
 
 
 class TelemetrySettings(Section):
-    """Spans are made only if `enabled`. Settings that are not given here are taken from the OTEL_… variables."""
+    """The settings of trace spans, which are made only if `enabled` is true.
+
+    Settings that are not given in this section are taken from the environment variables OTEL_….
+    """
 
     enabled: bool = Field(default=False, description="make spans and send them by OTLP/HTTP; needs the extra `otel`")
     endpoint: BaseUrl = Field(default="", description="the collector's base URL; spans go to `/v1/traces` below it")

@@ -1,1 +1,1 @@
-"""Authentication and authorization: the same rule for every entry point."""
+"""Authentication and authorization of requests, by the same rules for HTTP, MCP and the dashboard."""

@@ -1,4 +1,4 @@
-"""Authentication: every entry point gets the principal of a request from here, for each kind of token."""
+"""Authentication: finds the principal of a request by its token, which is our own or an OIDC provider's."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ LONGEST_SECRET: Final = 8192
 
 
 class Admission:
-    """Authenticates each request. An HTTP request has its secret in a header; other entry points call `principal`."""
+    """Authenticates requests. `asking` reads the secret from HTTP headers; `principal` gets the secret itself."""
 
     def __init__(self, tokens: KnownTokens, oidc: OidcTokens | None = None) -> None:
         self._tokens, self._oidc = tokens, oidc
 
     async def asking(self, headers: Iterable[tuple[bytes, bytes]]) -> Principal:
-        """The principal of a request with these (ASGI) headers. Raises `TokenRefused` and `NotReady`."""
+        """Return the principal of an HTTP request with these ASGI headers. Raises `TokenRefused` and `NotReady`."""
         return await self.principal(bearer(headers))
 
     async def principal(self, secret: str) -> Principal:
-        """The principal of a secret. Raises `TokenRefused`, with the same text for every fault, and `NotReady`.
+        """Return the principal of a secret. Raises `NotReady`, and `TokenRefused` with one text for every fault.
 
-        Only a secret without the prefix of our own tokens is checked with the provider's keys. So our tokens still
-        work if the provider does not answer.
+        Only a secret without the prefix of our own tokens is checked with the keys of the OIDC provider. So our own
+        tokens still work if the provider does not answer.
         """
         if len(secret) > LONGEST_SECRET:
             raise TokenRefused(REFUSED)
@@ -41,9 +41,9 @@ class Admission:
 
 
 def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """The secret in `Authorization: Bearer …`, or in `Token …`, which mem0's clients send.
+    """Return the secret in the header `Authorization: Bearer …` or `Authorization: Token …`.
 
-    Raises `TokenRefused` if there is none, or more than one.
+    mem0's clients send the second form. Raises `TokenRefused` if there is no secret, or more than one such header.
     """
     given = [value for name, value in headers if name == b"authorization"]
     kind, _, secret = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")

@@ -1,4 +1,4 @@
-"""The authorization rule of every entry point: HTTP, forwarding between workers, and any later one."""
+"""The rule of authorization: which users and which operations (scopes) the caller of a request may use."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Principal:
 
     @property
     def sources(self) -> list[str]:
-        """The source that is recorded with each write of this principal."""
+        """The list with the one source that is recorded with each write of this principal."""
         return [f"{TOKEN}{self.name}"]
 
     @property
     def only_user(self) -> str | None:
-        """The user that is assumed if a request names no user; None unless the principal has exactly one user."""
+        """The principal's user if it has exactly one, else None. A request that names no user is for this user."""
         if self.users is None or len(self.users) != 1:
             return None
         (user,) = self.users
@@ -39,7 +39,7 @@ class Principal:
 
 
 def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
-    """Check that the principal may use the scope on this user's memories. `user_id` None means all users at once.
+    """Check that the principal may use the scope on this user's memories. If `user_id` is None, it means all users.
 
     Raises `OtherUser` if the principal may not access this user, regardless of the scope. Otherwise raises
     `ScopeMissing` if the principal lacks the scope, or if `user_id` is None and it may not access all users.
@@ -52,12 +52,15 @@ def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
 
 
 def require_any(principal: Principal) -> None:
-    """Require any scope, for requests that concern no user and have no scope of their own. Raises `ScopeMissing`."""
+    """Check that the principal has at least one scope. Otherwise raise `ScopeMissing`.
+
+    This is for requests that concern no user and need no particular scope.
+    """
     if not principal.scopes:
         raise ScopeMissing("this requires a token with any scope")
 
 
 def require(principal: Principal, scope: Scope) -> None:
-    """Check the scope alone, before the user is known. Raises `ScopeMissing`."""
+    """Check that the principal has the scope, without a check of the user. Otherwise raise `ScopeMissing`."""
     if scope not in principal.scopes:
         raise ScopeMissing(f"this requires a token with the scope {scope.value}")

@@ -15,28 +15,28 @@ from schemas.tokens import EVERYBODY, Scope
 from streams.access.authorize import Principal
 from streams.access.known_tokens import REFUSED
 
-#: The prefix of the principal's name for a token of the provider. It distinguishes the name from those of our own
-#: tokens.
+#: The prefix of a principal's name if its token is from the provider. It distinguishes these principals from the
+#: principals of our own tokens.
 OIDC: Final = "oidc/"
 _LONGEST_KEY_ID: Final = 256
 _ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
 
 
 class Keys(Protocol):
-    """The provider's public keys."""
+    """The public keys with which the provider's tokens are verified."""
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """The key with this id, None if there is none. Raises `ProviderUnavailable`."""
+        """Return the key with the id `kid`, or None if the provider has no such key. Raises `ProviderUnavailable`."""
 
 
 class OidcTokens:
-    """Checks signature, issuer, audience and times, then reads the claims. It stores nothing of a token."""
+    """Checks a token's signature, issuer, audience and times, then reads its claims. It stores no token."""
 
     def __init__(self, oidc: OidcSettings, keys: Keys) -> None:
         self._oidc, self._keys = oidc, keys
 
     async def principal(self, secret: str) -> Principal:
-        """A token's principal. Raises `TokenRefused`, with one text for every fault, and `ProviderUnavailable`."""
+        """Return the principal of a token. Raises `ProviderUnavailable`, and `TokenRefused` for every other fault."""
         try:
             key = await self._keys.key(self._key_id(secret))
             if key is None:
@@ -55,7 +55,10 @@ class OidcTokens:
             raise TokenRefused(REFUSED) from exc
 
     def _key_id(self, secret: str) -> str:
-        """The id of the signing key. If the token's algorithm is not allowed, the provider is not asked."""
+        """Return the id of the key that signed the token, from the token's header.
+
+        Raises `TokenRefused` if the token's algorithm is not allowed. So such a token causes no request for keys.
+        """
         header = jwt.get_unverified_header(secret)
         kid = header.get("kid")
         if header.get("alg") not in self._oidc.algorithms or not isinstance(kid, str) or len(kid) > _LONGEST_KEY_ID:
@@ -64,7 +67,7 @@ class OidcTokens:
 
 
 def principal_of(claims: Mapping[str, Any], oidc: OidcSettings) -> Principal:
-    """The principal that the claims grant. Raises `ValueError` if they name no user.
+    """Build the principal from a token's claims. Raises `ValueError` if they name no user.
 
     `*` means all users only in `users_claim`. In `user_claim` it is refused, because a user could have chosen this
     name.
@@ -86,7 +89,7 @@ def principal_of(claims: Mapping[str, Any], oidc: OidcSettings) -> Principal:
 
 
 def _client(claims: Mapping[str, Any]) -> str:
-    """The application for which the token was made (`azp` or `client_id`), else the token's subject, else `-`."""
+    """Return the application that got the token (`azp` or `client_id`), else the token's subject, else `-`."""
     for name in ("azp", "client_id", "sub"):
         try:
             return _ID.validate_python(claims.get(name))

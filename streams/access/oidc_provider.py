@@ -1,4 +1,7 @@
-"""The keys of an OpenID Connect provider, from the address in its discovery document or `access.oidc.jwks_url`."""
+"""Fetches and caches the public keys of an OpenID Connect provider.
+
+Their address is in `access.oidc.jwks_url`. If that is not set, it is in the provider's discovery document.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,16 @@ from streams.runtime.background import in_background
 
 log = logging.getLogger(__name__)
 
-#: Time limits for one answer of the provider, and for the whole fetch of the keys.
+#: The maximum number of seconds for one answer of the provider (`ANSWER_SECONDS`), and for the whole fetch of the
+#: keys (`ALL_SECONDS`).
 ANSWER_SECONDS: Final = 5.0
 ALL_SECONDS: Final = 12.0
-#: Keys up to this age are used without a check whether the provider still has them.
+#: Keys up to this age (seconds) are used without a request to the provider.
 FRESH_SECONDS: Final = 300.0
-#: Keys up to this age are used while they are renewed in the background. If they are older, tokens wait for the
-#: renewal.
+#: Keys up to this age (seconds) are used while they are fetched again in the background. If the keys are older, the
+#: token that starts the fetch waits for it.
 LOOKED_AT_SECONDS: Final = 2 * FRESH_SECONDS
-#: The maximum age of keys that are used while a renewal is running or has failed.
+#: The maximum age (seconds) of keys that are used while a fetch is running, or after the last fetch has failed.
 KEPT_SECONDS: Final = 3600.0
 #: The minimum number of seconds between two requests to the provider, regardless of the number of tokens that arrive.
 PAUSE_SECONDS: Final = 10.0
@@ -38,11 +42,11 @@ _Keys = Mapping[str, jwt.PyJWK]
 
 
 class ProviderKeys:
-    """The provider's keys by id. They are fetched when a token needs them, by one request at a time.
+    """A cache of the provider's keys by id. A token's check starts a fetch if needed; there is one fetch at a time.
 
     `clock` gives monotonic seconds. A key that the provider withdraws stays valid for `FRESH_SECONDS`, and then until
-    the end of the renewal that the next token starts. While a renewal is running or has failed, tokens with a known
-    key up to `KEPT_SECONDS` old do not wait.
+    the end of the fetch that the next token starts. While a fetch is running, or after it has failed, a token whose
+    key is known and at most `KEPT_SECONDS` old is checked at once, with this key.
     """
 
     def __init__(self, fetch: Callable[[], _Keys], clock: Callable[[], float]) -> None:
@@ -53,7 +57,10 @@ class ProviderKeys:
         self._asking: asyncio.Task[None] | None = None
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """The key with this id; None if the provider has none. Raises `ProviderUnavailable` if it gives no keys."""
+        """Return the key with the id `kid`, or None if the provider has no such key.
+
+        Raises `ProviderUnavailable` if the provider gives no keys, and no known key may be used instead.
+        """
         found = self._keys.get(kid)
         if found is not None and self._age < FRESH_SECONDS:
             return found
@@ -61,7 +68,7 @@ class ProviderKeys:
             self._look()
             return found
         if (asking := self._look()) is not None:
-            await asyncio.shield(asking)  # a cancelled request must not end the renewal: others wait for it as well
+            await asyncio.shield(asking)  # other requests wait for this fetch too: a cancelled one must not end it
         if self._failure is None:
             return self._keys.get(kid)
         if kid in self._keys and self._age < KEPT_SECONDS:
@@ -79,12 +86,15 @@ class ProviderKeys:
 
     @property
     def _good_meanwhile(self) -> bool:
-        """True if a known key may be used while the keys are renewed."""
+        """True if a known key may be used while all keys are fetched again."""
         troubled = self._failure is not None or self._asking is not None
         return self._age < (KEPT_SECONDS if troubled else LOOKED_AT_SECONDS)
 
     def _look(self) -> asyncio.Task[None] | None:
-        """Return the running renewal, or start one; None if the last one ended less than `PAUSE_SECONDS` ago."""
+        """Return the running fetch of the keys. If none is running, start one.
+
+        Returns None if the last fetch ended less than `PAUSE_SECONDS` ago, because then no fetch may start yet.
+        """
         if self._asking is None and self._clock() - self._tried_at >= PAUSE_SECONDS:
             self._asking = asyncio.create_task(self._renew())
         return self._asking
@@ -102,7 +112,7 @@ class ProviderKeys:
 
 
 async def keys_in_time(fetch: Callable[[], _Keys]) -> _Keys:
-    """Fetch the keys in a thread. Raises `ProviderUnavailable`, also after `ALL_SECONDS`."""
+    """Fetch the keys in a thread. Raises `ProviderUnavailable` if that fails or takes more than `ALL_SECONDS`."""
     try:
         async with asyncio.timeout(ALL_SECONDS):
             return await in_background(fetch, "oidc-keys")
@@ -111,7 +121,10 @@ async def keys_in_time(fetch: Callable[[], _Keys]) -> _Keys:
 
 
 def fetched_keys(oidc: OidcSettings) -> dict[str, jwt.PyJWK]:
-    """Return the usable signing keys by id; keys without an id are skipped. Blocks. Raises `ProviderUnavailable`."""
+    """Fetch the signing keys, and return them by id. This blocks the thread. Raises `ProviderUnavailable`.
+
+    Keys without an id, and keys for algorithms that the settings do not allow, are left out.
+    """
     url = oidc.jwks_url or _discovered(oidc)
     client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=ANSWER_SECONDS)
     try:
@@ -135,7 +148,7 @@ def fetched_keys(oidc: OidcSettings) -> dict[str, jwt.PyJWK]:
 
 
 def _discovered(oidc: OidcSettings) -> str:
-    """The URL of the keys, from the provider's discovery document.
+    """Fetch the provider's discovery document, and return the URL of the keys in it.
 
     The document must name our issuer. Otherwise the keys of another issuer would be trusted.
     """
@@ -163,5 +176,5 @@ def _discovered(oidc: OidcSettings) -> str:
 
 
 def _where(url: str) -> str:
-    """The host and port of a URL, without its path, which may be confidential."""
+    """Return the host and port of a URL for error messages. The path is left out, because it may be confidential."""
     return urlsplit(url).netloc

@@ -1,4 +1,4 @@
-"""The topic of tokens: followed by every worker, written and listed by `siltstone token`."""
+"""Reads and writes the topic of API tokens, which every worker follows, and which `siltstone token` writes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ from streams.kafka.clients.producing import started_producer
 
 log = logging.getLogger(__name__)
 
-#: Milliseconds that one fetch waits for records.
+#: The maximum number of milliseconds that one fetch waits for records.
 FETCH_MS = 300
-#: Seconds between a failure and the next attempt.
+#: Seconds to wait after a failure before the topic is read again.
 AGAIN_SECONDS = 1.0
 
-#: Called with a token's id and its record; None if the record was deleted.
+#: A function that is called with a token's id and its record. The record is None if it was deleted from the topic.
 Told = Callable[[str, TokenRecord | None], None]
 
 
 async def ensure_tokens_topic(kafka: KafkaSettings) -> None:
-    """Create the topic if it is missing and settings allow it. Raises `BrokerUnavailable`, `SettingsError`."""
+    """Create the topic of tokens if it is missing.
+
+    Raises `BrokerUnavailable`. Raises `SettingsError` if it is missing and `kafka.create_topics` is false.
+    """
     spec = tokens_spec(kafka)
     if kafka.create_topics:
         await create_missing(kafka, [spec])
@@ -50,13 +53,16 @@ async def ensure_tokens_topic(kafka: KafkaSettings) -> None:
 
 
 async def all_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
-    """Return every token, oldest first. Raises `BrokerUnavailable`, `SettingsError`."""
+    """Return every token, oldest first, and create the topic if it is missing.
+
+    Raises `BrokerUnavailable`, `NotAllowed` and `SettingsError`.
+    """
     await ensure_tokens_topic(kafka)
     return await kept_tokens(kafka)
 
 
 async def kept_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
-    """Return the tokens in the topic, which must exist, oldest first. Raises `BrokerUnavailable` and `NotAllowed`."""
+    """Return every token, oldest first. The topic must exist. Raises `BrokerUnavailable` and `NotAllowed`."""
     topic, found = tokens_spec(kafka).name, dict[str, TokenRecord]()
     async with aclosing(records_between(kafka, topic, 0, *await bounds_of(kafka, topic, 0))) as batches:
         async for batch in batches:
@@ -65,7 +71,7 @@ async def kept_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
 
 
 async def write_token(kafka: KafkaSettings, record: TokenRecord) -> None:
-    """Write a token's record, which replaces its older one.
+    """Write a record of a token, which replaces the token's earlier record.
 
     Raises `BrokerUnavailable`, `NotAllowed` and `SettingsError`.
     """
@@ -80,11 +86,11 @@ async def write_token(kafka: KafkaSettings, record: TokenRecord) -> None:
 
 
 class TokenFollower:
-    """Follows the topic of tokens, with a consumer without a group.
+    """Follows the topic of tokens, with a consumer that is in no consumer group.
 
     It reads the whole topic and passes all tokens to `whole`. After that it passes each new record to `told`. After a
-    failure it starts again at the beginning of the topic, and calls `whole` only when it has reached the end.
-    Otherwise a revoked token could become valid again, because its revocation is a later record.
+    failure it reads the topic from the beginning again, and calls `whole` only at the end of the topic. Otherwise a
+    revoked token could become valid again for a moment, because its revocation is a later record.
     """
 
     def __init__(self, kafka: KafkaSettings, whole: Callable[[dict[str, TokenRecord]], None], told: Told) -> None:

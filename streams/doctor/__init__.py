@@ -1,10 +1,10 @@
-"""Checks whether a worker could run here: settings, broker, data directory, models, memory, access and port.
+"""`siltstone doctor`: checks whether a worker could run on this machine with its settings.
 
     for finding in await examine(ReadSettings.now()):
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
 All checks run at the same time, each with its own time limit. A failed check does not stop the others. The checks
-change nothing. A rating model gets one harmless question, and a configured embedding service harmless sentences.
+change nothing. If the settings name a rating model or an embedding service, each gets one invented text.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ HTTP_SECONDS = http.ANSWER_SECONDS + 2
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A check. `needs` has the names of the settings' sections that it uses.
+    """One of the doctor's checks. `needs` has the names of the sections of the settings that the check uses.
 
-    `silent` is the advice if the check does not end within `seconds`, or ends with an unexpected error.
+    `silent` is the advice to show if the check does not end within `seconds`, or ends with an unexpected error.
     """
 
     name: str
@@ -49,7 +49,10 @@ class _Check:
 
 
 async def examine(reading: ReadSettings, patience: float | None = None) -> list[Finding]:
-    """Run all checks and return their findings, sorted by check. `patience` (seconds) replaces every time limit."""
+    """Run all checks, and return their findings, grouped by check.
+
+    `patience` (seconds) replaces the time limit of every check.
+    """
     settings = reading.settings or Settings.model_construct()
     unknown = reading.settings is None or "data_dir" in reading.wrong
     shards = asyncio.ensure_future(in_daemon(data.Shards if unknown else partial(data.Shards.of, settings.data_dir)))
@@ -157,7 +160,10 @@ async def _memory(settings: Settings) -> list[Finding]:
 
 
 async def _checkpoints(settings: Settings, kept: asyncio.Future[checkpoints.Kept]) -> list[Finding]:
-    """Check the checkpoints, and compare them with the log. If no broker answers, the broker's check reports that."""
+    """Check the checkpoints, and compare them with the log.
+
+    If no broker answers, they are not compared, and only the check of the broker reports the missing answer.
+    """
     bounds, topic_id = None, ""
     if settings.checkpoints.url:
         with contextlib.suppress(KafkaError, OSError, ValueError, TimeoutError):
@@ -177,7 +183,7 @@ async def _embedding(
     if isinstance(model, Finding):
         return [model]
     seconds = time.monotonic() - started
-    # The check of the data directory reports unreadable shards.
+    # If the shards cannot be read, only the check of the data directory reports it.
     await asyncio.wait([shards], timeout=DATA_SECONDS)
     readable = shards.done() and not shards.cancelled() and shards.exception() is None
     found = embedding.fitting(model, seconds, shards.result().read if readable else {})

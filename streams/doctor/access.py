@@ -1,4 +1,4 @@
-"""Check of API access: the topic of tokens, and the OIDC provider, if the settings require them."""
+"""The doctor's check of API access: the topic of tokens and the OIDC provider, if the settings require them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _MAKE = "create one: siltstone token add --name … --users … --scopes read,wr
 
 
 async def check_access(settings: Settings) -> list[Finding]:
-    """Check tokens and provider. A missing topic is not created here, but by a worker or with the first token."""
+    """Check the topic of tokens and the OIDC provider.
+
+    A missing topic is only reported. A worker, or `siltstone token add`, creates it.
+    """
     access = settings.access
     if not access.tokens:
         return [ok(CHECK, f"no token is required: any client that reaches {settings.http.host} has full access")]

@@ -1,4 +1,4 @@
-"""Check of the broker: does it answer? Findings about its topics are in `topics`."""
+"""The doctor's check whether a Kafka broker answers. The module `topics` checks the broker's topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECK = "broker"
 
 
 async def check_broker(settings: Settings) -> list[Finding]:
-    """Connect as the worker does, and ask for brokers and topics, without creating anything."""
+    """Connect to Kafka in the same way as a worker, and check the brokers and the topics. Nothing is created."""
     kafka = settings.kafka
     servers = kafka.bootstrap_servers
     admin = None
@@ -24,7 +24,7 @@ async def check_broker(settings: Settings) -> list[Finding]:
         admin = AIOKafkaAdminClient(**client_options(kafka))
         await admin.start()
         brokers = len((await admin.describe_cluster())["brokers"])
-        # Ask for all: a request for one topic can create it, with the broker's default number of partitions.
+        # Request all topics. A request for one missing topic could create it, with a wrong number of partitions.
         described = await admin.describe_topics()
         compared = await compare(admin, kafka, settings.checkpoints.log_ms)
     except (aiokafka.errors.KafkaError, OSError) as exc:

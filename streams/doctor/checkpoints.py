@@ -1,4 +1,7 @@
-"""Check of the checkpoints' store: is it reachable and writable, and does it fit the settings and the log?"""
+"""The doctor's check of the store of checkpoints.
+
+Is the store reachable and writable, and do its checkpoints match the settings and the log?
+"""
 
 from __future__ import annotations
 
@@ -26,19 +29,19 @@ CHECK: Final = "checkpoints"
 SILENT: Final = "check the store, and its address and credentials in the environment"
 #: Short time limits, so that the doctor does not wait long for a slow store.
 PATIENCE: Final = Patience(answer=5.0, retries=1, all=8.0)
-#: If the newest checkpoint is older than `checkpoints.seconds` times this number, an operator should find the cause.
+#: The check warns if the newest checkpoint is older than `checkpoints.seconds` times this number.
 LATE: Final = 3
 
 Bounds = Mapping[int, tuple[int, int]]
-"""For each partition of the log, the offset of its oldest record, and the offset after its newest record."""
+"""For each partition of the event log: the offset of the oldest record, and the offset after the newest record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """The checkpoints in the store.
 
-    `generations` has the manifests by partition, newest first. `unreadable` has the errors of checkpoints that cannot
-    be read. `away` is the error if the store does not answer.
+    `generations` has the manifests of each partition, newest first. `unreadable` has an error for each checkpoint
+    that cannot be read. `away` is the error if the store does not answer, otherwise None.
     """
 
     generations: Mapping[int, Sequence[Manifest]] = field(default_factory=dict)
@@ -78,7 +81,8 @@ def checkpoint_findings(
 ) -> list[Finding]:
     """Compare the checkpoints with the settings and with the topic `long-term`. `now` is epoch ms.
 
-    `bounds` are the offsets of `long-term`; None if no broker answers. `topic_id` is its id; empty if unknown.
+    `bounds` has the offsets of `long-term`, or is None if no broker answers. `topic_id` is the id of `long-term`, or
+    empty if the id is unknown.
     """
     if not settings.url:
         return [
@@ -102,7 +106,7 @@ def checkpoint_findings(
 
 
 def model_findings(kept: Kept, model: Model) -> list[Finding]:
-    """Compare the newest checkpoints with the loaded model."""
+    """Report partitions whose newest checkpoint has vectors from another embedding model than `model`."""
     others = sorted(
         partition
         for partition, one in kept.newest.items()
@@ -122,7 +126,10 @@ def model_findings(kept: Kept, model: Model) -> list[Finding]:
 
 
 async def log_bounds(kafka: KafkaSettings) -> tuple[Bounds, str]:
-    """Return the bounds and the id of `long-term`. The id is empty if the broker has none. Raises `KafkaError`."""
+    """Return the offsets (`Bounds`) and the topic id of `long-term`. Raises `KafkaError`.
+
+    The id is empty if the broker reports none.
+    """
     topic = Topics.with_prefix(kafka.topic_prefix).long_term
     admin = AIOKafkaAdminClient(**client_options(kafka))
     try:
@@ -162,7 +169,7 @@ def _other_settings(partitions: int, kept: Kept) -> list[Finding]:
 def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -> list[Finding]:
     """Report partitions whose newest checkpoint is too old, and partitions without a checkpoint.
 
-    Partitions are reported only if the log has records that no checkpoint has.
+    A partition is reported only if its log has records that are in no checkpoint.
     """
     late = sorted(
         partition
@@ -184,7 +191,10 @@ def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -
 
 
 def _beside_the_log(kept: Kept, bounds: Bounds, topic_id: str) -> list[Finding]:
-    """Check that the checkpoints are of the present topic, and that the log has all records after each of them."""
+    """Report checkpoints from which a worker could not continue with the log.
+
+    Either the topic was deleted and recreated after the checkpoint, or the log has lost records after the checkpoint.
+    """
     found = []
     another = sorted(
         partition
@@ -218,7 +228,7 @@ def _position(manifest: Manifest) -> int:
 
 
 def _numbered(partitions: Sequence[int]) -> str:
-    """Return the partitions in words, such as `partition 3` or `partitions 0, 1, 2 and 5 more`."""
+    """Return a text that names the partitions, such as `partition 3` or `partitions 0, 1, 2 and 5 more`."""
     shown = ", ".join(map(str, partitions[:3]))
     more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
     return f"partition{'' if len(partitions) == 1 else 's'} {shown}{more}"

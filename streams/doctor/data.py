@@ -1,4 +1,4 @@
-"""Check of the data directory: is it writable, with room left, and can its shards be opened?"""
+"""The doctor's check of the data directory: is it writable, has it free space, and can its shards be opened?"""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ from tables.database.inspection import Inspection, catalogs, inspect_catalog
 from tables.partition_record import other_partitions
 
 CHECK, SHARDS = "data", "shards"
-#: With less free space, the check warns (`LITTLE_BYTES`) or fails (`NONE_BYTES`). A worker needs free space, because
-#: it writes a new index beside the old one, and because DuckDB's write-ahead log grows until its next checkpoint.
+#: If fewer bytes are free on the disk, the check warns (`LITTLE_BYTES`) or fails (`NONE_BYTES`). A worker needs free
+#: space, because it writes a new index before it deletes the old one, and because DuckDB's write-ahead log grows
+#: until DuckDB's next checkpoint.
 LITTLE_BYTES, NONE_BYTES = 1 << 30, 64 << 20
 
 
 @dataclass(slots=True)
 class Shards:
-    """The descriptions of a data directory's shards by partition, and the reasons why others are locked or broken."""
+    """The shards of a data directory, by partition.
+
+    `read` has the descriptions of shards that could be read. `locked` and `broken` have the reasons why other shards
+    could not be read.
+    """
 
     read: dict[int, Inspection] = field(default_factory=dict)
     locked: dict[int, str] = field(default_factory=dict)
@@ -48,7 +53,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> list[Finding]:
-    """Check whether the folder can be written to, and how much room is left."""
+    """Check whether the data directory can be written to, and whether its disk has enough free space."""
     standing = data_dir.absolute()
     while not standing.exists() and standing != standing.parent:
         standing = standing.parent
@@ -71,7 +76,7 @@ def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> li
 
 
 def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
-    """Check that the number of partitions is the one that the first worker recorded in the data directory."""
+    """Check that `partitions` is the number of partitions that the first worker recorded in the data directory."""
     try:
         wrong = other_partitions(data_dir, partitions)
     except SiltstoneError as exc:
@@ -84,8 +89,8 @@ def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
 def _write_something(folder: Path, *, really: bool) -> None:
     """Raise `OSError` if a worker could not write to the folder.
 
-    With `really`, a temporary file is written. Otherwise the folder is a parent of the data directory, and only
-    its permissions are checked.
+    If `really`, a temporary file is written. Otherwise the data directory does not exist yet, and `folder` is its
+    nearest existing parent, of which only the permissions are checked.
     """
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a directory")
@@ -103,7 +108,7 @@ def _rights(exc: OSError) -> str:
 
 
 def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
-    """Report shards that another process has open, that cannot be used, or that belong to no partition."""
+    """Report shards that another process has open, that cannot be read, or that belong to no partition."""
     found = [
         failed(SHARDS, why, "repair it, or move it away and rebuild it from the log")
         for why in shards.broken.values()
@@ -135,7 +140,7 @@ def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
 
 
 def numbered(partitions: list[int]) -> str:
-    """Return the shards in words, such as `shard 3`, `shards 0, 1, 2` or `shards 0, 1, 2 and 5 more`."""
+    """Return a text that names the shards, such as `shard 3`, `shards 0, 1, 2` or `shards 0, 1, 2 and 5 more`."""
     shown = ", ".join(map(str, partitions[:3]))
     more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
     return f"shard{'' if len(partitions) == 1 else 's'} {shown}{more}"

@@ -1,4 +1,4 @@
-"""Check of the embedding model: does it load and embed, and are the shards' vectors from this model?"""
+"""The doctor's check of the embedding model: does it work, and are the shards' vectors from this model?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LONGEST_SECONDS = 30.0
 
 
 async def load(settings: EmbeddingSettings) -> Model | Finding:
-    """Return the model, or a finding if it cannot be used.
+    """Load the embedding model, and embed a text with it. Return the model, or a finding if that fails.
 
-    A service gets the same request as from a worker. A local model is loaded in a separate process, because it can be
-    slow or large, or crash its process.
+    An embedding service gets the same request as from a worker. A local model is loaded in a separate process,
+    because it can be slow or large, or crash its process.
     """
     if settings.backend == "openai":
         return await _asked(settings)
@@ -55,9 +55,12 @@ def _failed(settings: EmbeddingSettings, what: str) -> Finding:
 
 
 def _load(settings: EmbeddingSettings) -> Model | str:
-    """Load the model and embed with it, in the separate process. Return the model, or the text of a finding."""
+    """Load a local model, and embed a text with it. Return the model, or an error text.
+
+    This runs in a separate process.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for output in (1, 2):  # packages print much while they load
+    for output in (1, 2):  # Python packages of models print many lines while they load
         os.dup2(nowhere, output)
     try:
         embedder = load_embedder(settings)
@@ -71,7 +74,7 @@ def _load(settings: EmbeddingSettings) -> Model | str:
 
 
 def fitting(model: Model, seconds: float, shards: Mapping[int, Inspection]) -> list[Finding]:
-    """Compare the model with the models that made the shards' vectors. `seconds` is the time that it took to load."""
+    """Report shards whose vectors are from another model than `model`, which was loaded in `seconds`."""
     others: Mapping[tuple[str, int], list[int]] = defaultdict(list)
     for partition, found in sorted(shards.items()):
         if found.model is not None and (found.model, found.dimension) != (model.name, model.dimension):

@@ -1,4 +1,4 @@
-"""Findings: the results of a check."""
+"""The results (findings) of the doctor's checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """`warning`: a worker would run, but perhaps not as intended. `failed`: it would not run, or not fully."""
+    """The outcome of a check.
+
+    `warning` means that a worker would run, but perhaps not as intended. `failed` means that a worker, or a part of
+    it, would not work.
+    """
 
     OK = "ok"
     WARNING = "warning"
@@ -16,9 +20,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line about one checked thing (`what`), and advice if it is not ok (`todo`).
+    """One result of a check: a line of text (`what`), and advice if the outcome is not ok (`todo`).
 
-    Both must not contain the text of another library's exception, which may quote a key, a password or a message.
+    The texts must not contain the text of another library's exception, which may quote a key, password or message.
     """
 
     check: str

@@ -1,4 +1,4 @@
-"""Check of the HTTP port: is it free, or does a worker listen on it already?"""
+"""The doctor's check of the HTTP port: is it free, or does a worker already listen on it?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.doctor.finding import Finding, failed, ok, warning
 from streams.telemetry.recovery_progress import Behind
 
 CHECK = "http"
-#: Seconds to wait for an answer. A very busy worker, or a worker on a busy machine, takes several seconds.
+#: Seconds to wait for a worker's answer. A very busy worker, or a worker on a busy machine, takes several seconds.
 ANSWER_SECONDS = 10.0
 SHOWN = 4
 TAKEN = "stop the program on that port, or choose another port with http.port or --port"
@@ -20,7 +20,7 @@ SILENT = "check the worker's log and the load of the machine; if it is not a wor
 
 
 async def check_http(settings: Settings) -> list[Finding]:
-    """Ask the process that listens on the port whether it is ready."""
+    """Check the HTTP port of the settings. If a worker already listens on the port, check whether it is ready."""
     http = settings.http
     address = f"{http.host}:{http.port}"
     if http.port == 0:
@@ -46,7 +46,10 @@ async def check_http(settings: Settings) -> list[Finding]:
 
 
 def _coming_back(said: dict[str, Any]) -> list[Behind]:
-    """Return the recoveries that will take longest. The list is empty if the worker is of an earlier version."""
+    """Return the recoveries of partitions that will take longest, from the body of `/readyz`.
+
+    The list is empty if the worker has an earlier version, whose answer has none or has other fields.
+    """
     try:
         behind = [Behind(**one) for one in said.get("coming_back", [])]
     except TypeError:
@@ -55,7 +58,7 @@ def _coming_back(said: dict[str, Any]) -> list[Behind]:
 
 
 def _said(answer: httpx.Response) -> dict[str, Any] | None:
-    """Return the body of a worker's `/readyz`; None if another program answered."""
+    """Return the body of the answer if it is a worker's answer to `/readyz`, or None if another program answered."""
     try:
         said = answer.json()
     except ValueError:
@@ -67,7 +70,7 @@ def _said(answer: httpx.Response) -> dict[str, Any] | None:
 
 
 def _bindable(http: HttpSettings, address: str) -> Finding:
-    """Try to bind the port in the same way as a worker, and release it."""
+    """Try to bind the HTTP port in the same way as a worker, release it, and return the finding."""
     with socket.socket(socket.AF_INET6 if ":" in http.host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

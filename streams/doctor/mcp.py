@@ -1,4 +1,4 @@
-"""Check of MCP: the host names that `/mcp` accepts, and whether the running worker accepts them."""
+"""The doctor's check of MCP: does a running worker accept requests to `/mcp` under the host names of the settings?"""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MISDIRECTED = 421
 
 
 async def check_mcp(settings: Settings) -> list[Finding]:
-    """Send a ping under each host name. Only the statuses 404 and 421 are failures.
+    """Send an MCP ping to the worker under each host name. Only the HTTP statuses 404 and 421 are failures.
 
-    With any other status, the worker accepts the host name, even if the ping itself would need a token.
+    Any other status means that the worker accepts the host name, even if it refuses the ping without a token.
     """
     http = settings.http
     hosts = sorted(map(_as_host, names_of(http, settings.access.tokens)))
@@ -46,5 +46,5 @@ async def check_mcp(settings: Settings) -> list[Finding]:
 
 
 def _as_host(name: str) -> str:
-    """Return the name as `Host` headers and URLs have it: an IPv6 address is in brackets."""
+    """Return a host name in the form of `Host` headers and URLs, in which an IPv6 address is in brackets."""
     return f"[{name}]" if ":" in name else name

@@ -1,4 +1,4 @@
-"""Check of main memory: the limits of a worker's databases and caches, and the memory of machine or container."""
+"""The doctor's check of main memory: is there enough for a worker's databases and caches?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ CHECK = "memory"
 
 
 def check_memory(settings: Settings, here: Callable[[], int] = memory_here) -> list[Finding]:
-    """Check the memory limits of one worker that owns all partitions. `here` returns the available memory in bytes.
+    """Check the memory limits of a single worker that owns all partitions.
 
-    With more workers, a worker owns fewer shards, so each shard gets more memory.
+    `here` returns the memory of the machine or container in bytes. If more workers run, each one owns fewer shards,
+    so each shard gets more memory.
     """
     there, shards = here(), settings.kafka.partitions
     shared = shares(settings.memory_limit or there // 2)

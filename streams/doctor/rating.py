@@ -1,4 +1,4 @@
-"""Check of the rater: the local estimator, or a model, which is asked once about an invented exchange."""
+"""The doctor's check of the model that rates exchanges. The model gets one request, with an invented exchange."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADVICE = {
 
 
 async def check_rating(settings: Settings) -> list[Finding]:
-    """Ask the model for a rating, in the same way as a worker."""
+    """Ask the rating model to rate an exchange, in the same way as a worker."""
     rater = settings.rater()
     unused = [
         warning(
@@ -47,7 +47,7 @@ async def check_rating(settings: Settings) -> list[Finding]:
         value = await ModelRater(chat).rate(*HARMLESS)
     finally:
         await chat.close()
-    address = urlsplit(rater.base_url)  # without the path: some services take the key in it
+    address = urlsplit(rater.base_url)  # without the path, because some services expect the key in the path
     where = f"{rater.model} at {address.scheme}://{address.netloc}"
     if value is not None:
         return [ok(CHECK, f"{where} answers: it rates an exchange worth keeping {value} of 10"), *unused]

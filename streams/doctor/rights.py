@@ -1,4 +1,4 @@
-"""Check of Kafka rights: try a worker's operations on topics and its group, without changing anything."""
+"""The doctor's check of Kafka rights: tries a worker's operations on topics and group, without changing anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ CHECK = "rights"
 
 
 async def check_rights(settings: Settings) -> list[Finding]:
-    """Return a finding for each missing right. If no broker lets us in, only the check of the broker reports it."""
+    """Return a finding for each missing Kafka right.
+
+    If no connection to a broker is possible, return none, because the check of the broker reports this.
+    """
     kafka = settings.kafka
     changelogs = frozenset(spec.name for spec in changelog_specs(kafka))
     try:

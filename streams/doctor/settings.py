@@ -1,4 +1,4 @@
-"""Check of the settings: find every mistake, and read the correct sections, so that other checks can use them."""
+"""The doctor's check of the settings: finds every mistake, and reads the correct sections for the other checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.doctor.finding import Finding, failed, ok, warning
 CHECK = "settings"
 CORRECT = "correct it in config.yaml or in the environment"
 PREFIX = "SILTSTONE_"
-#: Our environment variables that are not settings.
+#: Environment variables of Siltstone that are not settings of a worker.
 OTHER_VARIABLES = {CONFIG_VARIABLE, "SILTSTONE_URL", "SILTSTONE_TOKEN"}
 
 
@@ -31,10 +31,10 @@ class _Tolerant(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """The settings as far as they can be read, and their mistakes (`problems`).
+    """The settings as far as they can be read, and the mistakes in them (`problems`).
 
-    `wrong` has the sections that have mistakes: `settings` has the defaults of these sections. `settings` is None if
-    the settings cannot be used at all.
+    `wrong` names the sections that have mistakes. In `settings`, these sections have their defaults. If the settings
+    cannot be used at all, `settings` is None.
     """
 
     settings: Settings | None
@@ -55,9 +55,10 @@ class ReadSettings:
             return cls(None, wrong, problems)
 
     def findings(self) -> list[Finding]:
-        """Return a finding for each mistake.
+        """Return a finding for each mistake in the settings.
 
-        Settings that the summaries cannot use, and environment variables that set nothing, are findings too.
+        There are also findings for settings that the summaries cannot use, and for environment variables that start
+        with `SILTSTONE_`, but set nothing.
         """
         found = [failed(CHECK, problem, _advice(problem)) for problem in self.problems]
         if not found:
@@ -81,7 +82,10 @@ def _section(problem: str) -> str:
 
 
 def _default(name: str) -> Any:
-    """Return the default, not validated: validation may read the environment variables that are wrong."""
+    """Return the default of a section or of a top-level setting.
+
+    It is not validated, because validation may read the environment variables that are wrong.
+    """
     annotation = Settings.model_fields[name].annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation.model_construct()
@@ -114,7 +118,7 @@ def _sets_nothing(variable: str) -> bool:
 
 
 def _keys(model: type[BaseModel] = Settings, above: str = "") -> Iterator[str]:
-    """Yield the path of every setting, such as `memory.scoring.model`."""
+    """Yield the full name of every setting, such as `memory.scoring.model`."""
     for name, field in model.model_fields.items():
         annotation = field.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):

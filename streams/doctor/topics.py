@@ -1,4 +1,4 @@
-"""Check of the existing topics: do they fit together, and are they set up as required?"""
+"""The doctor's check of the Kafka topics: do their partitions and their settings match what a worker requires?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TOPICS = "topics"
 
 
 def contract_findings(compared: Compared) -> list[Finding]:
-    """Return a finding for each topic that breaks the contract.
+    """Return a finding for each topic whose settings differ from the required ones.
 
-    There is one more finding for all topics whose settings the broker does not show.
+    If the broker does not show the settings of some topics, one more finding names these topics.
     """
     found = [
         (failed if unfit.loses else warning)(TOPICS, f"{unfit.topic}: {unfit.what}", unfit.command)
@@ -37,8 +37,8 @@ def topic_findings(
 ) -> list[Finding]:
     """Check that all topics exist or can be created.
 
-    `counts` has the numbers of partitions of all topics on the broker. `disagree` is an error about wrong numbers,
-    followed by "; " and the advice. It is None if no number is wrong.
+    `counts` has the number of partitions of every topic on the broker. If some of these numbers are wrong, `disagree`
+    is an error text followed by "; " and advice, otherwise None.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
     found = []

@@ -1,4 +1,4 @@
-"""Run blocking work that may never end."""
+"""Runs blocking functions that may never return, such as reads from a dead network drive."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 
 async def in_daemon(work: Callable[[], T]) -> T:
-    """Run `work()` in a daemon thread, so that a dead network drive cannot keep the process from exiting.
+    """Run `work()` in a daemon thread, and return its result. The process can exit even if `work()` never returns.
 
-    At its end, the process would wait for a thread of `asyncio.to_thread`.
+    With `asyncio.to_thread` instead, the process would wait for the thread before it exits.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
     def report(settle: Callable[[Any], None], result: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits
+        with contextlib.suppress(RuntimeError):  # the event loop is closed, so no caller waits for the result
             loop.call_soon_threadsafe(lambda: None if done.done() else settle(result))
 
     def run() -> None:

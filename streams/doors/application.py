@@ -1,4 +1,4 @@
-"""The HTTP API (FastAPI, on the worker's own event loop); its OpenAPI page is at `/docs`."""
+"""Build a worker's HTTP API with FastAPI. It runs on the worker's own event loop. Its OpenAPI page is `/docs`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Readiness(BaseModel):
 def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
     """Build a worker's API. It forwards requests about users whose partitions other workers own.
 
-    With `admission`, requests need a token.
+    If `admission` is given, requests need a token.
     """
     settings = service.settings
     mcp = _mcp(settings)
@@ -278,9 +278,10 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
 
 
 def _mcp(settings: Settings) -> McpEndpoint | None:
-    """The MCP endpoint; None if it is disabled.
+    """Return the MCP endpoint, or None if it is disabled.
 
-    The import is inside this function because it takes half a second, which a disabled endpoint must not cost.
+    The endpoint is imported inside this function, because the import takes half a second. A worker without the
+    endpoint starts without this delay.
     """
     if not settings.http.mcp:
         return None

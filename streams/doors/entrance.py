@@ -1,4 +1,4 @@
-"""The middleware in front of all routes. An outer layer runs before an inner one, and reads less of the request."""
+"""The middleware in front of all routes. Outer layers run before inner layers, and read less of the request."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from streams.telemetry.spans import Spans
 
 
 def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
-    """Add the layers, the innermost first.
+    """Add the middleware layers to the API, beginning with the innermost layer.
 
-    From the outermost to the innermost, they handle failures of all layers, spans, the host and the page, the limits
-    of the body, the dashboard's cookie, the token, and the content of the body.
+    From the outermost to the innermost, the layers answer failures, open a span, check the host and the page that
+    sent the request, limit the body, turn the dashboard's cookie into a token, check the token, and check the content
+    of the body.
     """
     # In Starlette, the layer that is added last is the outermost one.
     api.add_middleware(Plain)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
     if settings.http.dashboard:
-        # `Door` turns a cookie into a token. So it must run after `Hosts`, which checks the page, and before `Guard`.
+        # `Door` turns the dashboard's cookie into a token. It must run after `Hosts`, which refuses requests from
+        # pages of other sites, and before `Guard`, which checks the token.
         api.add_middleware(Door, tokens=admission is not None)
     api.add_middleware(Bodies)
     api.add_middleware(Hosts, http=settings.http, tokens=admission is not None)

@@ -23,12 +23,12 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """The URL at which other workers reach this one."""
+        """The URL at which other workers can reach this worker."""
         host = self._settings.host
         return self._settings.advertised_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     async def start(self, api: FastAPI) -> None:
-        """Listen and serve. Raises `SiltstoneError` if the address cannot be bound."""
+        """Listen at the host and port, and serve the API. Raises `SiltstoneError` if the address cannot be used."""
         host, port = self._settings.host, self._settings.port
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,8 +38,8 @@ class ApiServer:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
-            # With SO_REUSEADDR, two sockets can bind to one address, but only one of them can listen. Requests that
-            # arrive before uvicorn runs wait in the listener's queue.
+            # With SO_REUSEADDR, two sockets can bind to one address while neither listens, but then only one of them
+            # can listen. Requests that arrive before uvicorn runs wait in the listener's queue.
             listener.listen()
         except OSError as exc:
             listener.close()
@@ -47,7 +47,7 @@ class ApiServer:
                 f"cannot serve HTTP at {host}:{port}: {exc.strerror}; choose another with http.port or --port"
             ) from exc
         self.port = listener.getsockname()[1]
-        self._listener = listener  # it must stay open, because uvicorn gets only its descriptor
+        self._listener = listener  # the listener must stay open, because uvicorn gets only its descriptor
         self._service = AsgiService(
             api,
             host=host,

@@ -1,1 +1,1 @@
-"""Forgetting outside of the shards: windows, summaries and Kafka's records."""
+"""Forgetting of users' data outside of the shards: in windows and summaries. Kafka's records are only listed."""

@@ -18,13 +18,19 @@ class Forgetting(NamedTuple):
 
 
 def may_forget(record: Any) -> bool:
-    """True if the record may be a forget command. A search for forget commands need not decode any other record."""
+    """Return False if the record is certainly not a forget command.
+
+    So a search for forget commands need not decode it.
+    """
     value = record.value or b""
     return b"forget" in value or b"\\u" in value
 
 
 def forgettings(read: Iterable[tuple[Any, LongTermEvent]], now: int) -> list[Forgetting]:
-    """Return the forget commands among these pairs of a record and its event. They were read at `now` (epoch ms)."""
+    """Return the forget commands in `read`, which has pairs of a record and its event.
+
+    `now` (epoch ms) is the time at which the records were read.
+    """
     return [
         Forgetting(event, ingested(record.timestamp, now))
         for record, event in read
@@ -36,39 +42,39 @@ Named = tuple[str, uuid.UUID, int]
 """A memory's user, its id, and the time of its creation (epoch ms)."""
 
 Tombstones = Callable[[int, Sequence[Named]], Awaitable[Sequence[bool]]]
-"""Called with a partition and memories of it. Returns for each memory whether it was forgotten."""
+"""A function that gets a partition and some of its memories, and returns for each memory whether it was forgotten."""
 
 
 class Windows(Protocol):
-    """Short-term windows."""
+    """The operations on a worker's short-term windows that forgetting needs."""
 
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
-        """Remove the user's messages up to `until` (epoch ms)."""
+        """Remove the user's messages up to the time `until` (epoch ms) from the windows."""
 
     def memories_of(self, partition: int, user_id: str) -> list[Named]:
-        """The memories that the user's exchanges became, or would become by a promotion."""
+        """Return the memories that the user's closed exchanges became, or would become by a promotion."""
 
     def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
-        """Remove the exchanges of these memories."""
+        """Remove the exchanges of the memories `ids` from the user's windows."""
 
 
 class Summaries(Protocol):
-    """Daily summaries."""
+    """The operations on daily summaries that forgetting needs."""
 
     async def forget_user(self, partition: int, user_id: str) -> None:
-        """Remove all summaries of the user, and drop the requests that are not answered yet."""
+        """Remove all summaries of the user, and drop pending requests for summaries of the user."""
 
     async def forget_earlier(self, user_id: str, until: int) -> None:
-        """Remove the summaries that were written up to `until` (epoch ms)."""
+        """Remove the user's summaries that were written up to the time `until` (epoch ms)."""
 
 
 class Forgetters:
     """Applies forget commands to windows and summaries.
 
-    `told` is called for each forget command, because copies elsewhere may still contain the forgotten content. If
-    `tombstones` is given, the window exchanges of a forgotten memory are removed as well; the tombstones also name
-    the near-copies that were merged into the memory. `erase` is called with the partition and the user of each
-    command, so that the bytes of removed rows leave the disk.
+    `told` is called for each forget command, because other copies of the data may still have the forgotten content.
+    If `tombstones` is given, exchanges in the windows that became a forgotten memory are removed too, including those
+    that were merged into it as near-copies. `erase` is called with the partition and the user of each command, so
+    that the bytes of removed rows leave the disk.
     """
 
     def __init__(
@@ -83,7 +89,7 @@ class Forgetters:
         self._windows, self._summaries, self._told, self._tombstones = windows, summaries, told, tombstones
 
     async def follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
-        """Apply commands that the partition's shard has just applied."""
+        """Apply forget commands to windows and summaries. The partition's shard has just applied them."""
         for event, at in forgotten:
             self._told()
             if isinstance(event, ForgetUser):
@@ -98,10 +104,10 @@ class Forgetters:
             self._erase(partition, event.user_id)
 
     async def follow_again(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
-        """Apply commands that are read again.
+        """Apply forget commands that are read again, because the shard on this worker's disk was behind the log.
 
-        An earlier owner of the partition has applied them to the windows. Files on this worker's disk may still
-        contain the forgotten data.
+        An earlier owner of the partition has already applied them to the windows. But files on this worker's disk may
+        still contain the forgotten data.
         """
         for event, at in forgotten:
             self._told()

@@ -1,4 +1,4 @@
-"""Lists the records that Kafka still holds of a user. Forgetting removes no record; only Kafka's retention does."""
+"""Counts the records of a user that are still in Kafka. Forgetting removes no record; only Kafka's retention does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.kafka.clients.log_reader import ends, records_before
 
 @dataclass(frozen=True, slots=True)
 class RecordSpan:
-    """The oldest or newest record: its partition, offset and Kafka timestamp (epoch ms)."""
+    """The place of one record: its partition, offset and Kafka timestamp (`at`, epoch ms)."""
 
     partition: int
     offset: int
@@ -29,9 +29,9 @@ class RecordSpan:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """A user's records in a topic.
+    """A user's records in one topic: their number, and the oldest and the newest record.
 
-    If `retention_ms` is -1, the topic keeps its records for ever. If it is None, the broker does not report it.
+    If `retention_ms` is -1, the topic keeps records for ever. If it is None, the broker does not report it.
     """
 
     topic: str
@@ -53,7 +53,7 @@ class Remains:
 
 
 async def remains_of(kafka: KafkaSettings, user_id: str) -> list[Remains]:
-    """Return the user's records in each of our topics that exists. Raises `BrokerUnavailable`.
+    """Return the user's records in each existing topic of Siltstone. Raises `BrokerUnavailable`.
 
     This reads every record of these topics. A record belongs to the user if its key is the user's id. Dead letters
     and misrouted records may have another key; they belong to the user whose `user_id` is in their value. In the
@@ -79,7 +79,7 @@ async def _of_topic(
     kafka: KafkaSettings, topic: str, partitions: Sequence[int], user_id: str, settings: Mapping[str, str]
 ) -> Remains:
     found = list[RecordSpan]()
-    consumer = aiokafka.AIOKafkaConsumer(  # it also reads aborted records, because they are in the log as well
+    consumer = aiokafka.AIOKafkaConsumer(  # reads aborted records too, because they are in the log as well
         **client_options(kafka), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
     )
     try:
@@ -121,7 +121,7 @@ def _is_of(record: Any, user_id: str) -> bool:
 
 
 async def _settings(admin: Any, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Retention and cleanup policy by topic; topics whose settings the broker does not return are left out."""
+    """Return the retention and cleanup policy of each topic. Topics without an answer of the broker are left out."""
     found: dict[str, dict[str, str]] = {}
     names = {"retention.ms": None, "cleanup.policy": None}
     for topic in topics:

@@ -1,1 +1,1 @@
-"""conversations: messages become windows, exchanges and promotions."""
+"""Intake: messages from the topic `conversations` become windows, exchanges and promotions."""

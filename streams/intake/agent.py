@@ -1,7 +1,7 @@
-"""Short-term agent: conversations → windows → promotions.
+"""Short-term agent: reads `conversations`, updates the windows of sessions, and promotes exchanges to `long-term`.
 
 The records of a batch are grouped by session. Pure rules compute each session's new value once per batch, and the
-resulting events are sent together. No message is awaited by itself.
+resulting events are sent together. There is no `await` for each message, because that would be slow.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def decode(record: Any) -> ConversationRecord:
 
 
 class SessionRecord(msgspec.Struct, frozen=True, gc=False):
-    """A decoded record of `conversations`. `told` is the input for the rules of the record's session."""
+    """A decoded record of `conversations`. Its message, session end or silence is in `told`."""
 
     user_id: str
     session_id: str
@@ -71,7 +71,7 @@ class SessionRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 def session_record(record: Any) -> SessionRecord:
-    """Decode a record: a plain message by msgspec, which is faster, any other by `decode`. Raises `BadRecord`."""
+    """Decode a record: a plain message with msgspec, which is faster, or else with `decode`. Raises `BadRecord`."""
     plain = plain_message(record.value)
     if plain is not None:
         return SessionRecord(*plain)
@@ -107,11 +107,14 @@ class ShortTermAgent:
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
-        """Register a callback for ended sessions. It runs after the end is saved, with no `await` in between."""
+        """Register a callback for ended sessions. It is called after the session is saved, before any `await`."""
         self._at_end.append(call)
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
-        """Handle a fetched batch. Await the result, if it is not None, before the batch counts as processed."""
+        """Handle a fetched batch of records. Return an awaitable if the batch needs ratings, else None.
+
+        The caller must await the awaitable before the batch counts as processed.
+        """
         by_session: dict[tuple[str, str], list[tuple[int, SessionInput]]] = {}
         leads: dict[tuple[str, str], int] = {}
         now, skew_ms = self._now(), self._rules.skew_ms
@@ -146,7 +149,7 @@ class ShortTermAgent:
         return self._ask(partition, advanced)
 
     def _as_of_its_record(self, told: SessionInput, appended: int) -> SessionInput:
-        """Return the input with its record's timestamp: the producer's clock was ahead. A `Silence` is unchanged."""
+        """Give an input whose producer's clock is ahead the timestamp of its Kafka record. `Silence` is unchanged."""
         if isinstance(told, Silence):
             return told
         self._metrics.clock_corrected.labels("ahead").inc()
@@ -158,7 +161,7 @@ class ShortTermAgent:
         self._store.save(partition, changes.session, changes.closed, changes.gone, changes.left, changes.unknown)
 
     def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
-        """Count the decisions, promote the kept exchanges, and request the summaries that are due.
+        """Count the decisions, promote the kept exchanges, and request the triggered summaries.
 
         `records` are the records that caused the decisions, in log order; empty if a model's answer caused them.
         """
@@ -181,7 +184,7 @@ class ShortTermAgent:
     def _ask(self, partition: int, outcomes: Sequence[SessionChanges]) -> Awaitable[Any] | None:
         """Request the ratings that the decisions need.
 
-        The result is done when each new request has been tried once; it is None if there are no new requests.
+        Return an awaitable that is done when each new request was tried once; None if there are no new requests.
         """
         if self._ratings is None:
             return None
@@ -208,7 +211,7 @@ class ShortTermAgent:
     def _advance(
         self, partition: int, user_id: str, session_id: str, records: list[tuple[int, SessionInput]], lead: int
     ) -> SessionChanges:
-        """Apply records to a session. `lead` is the maximum time by which one is dated ahead of its record (ms)."""
+        """Apply records to a session. `lead` is the maximum of message time minus Kafka record time (ms)."""
         store = self._store
         session = store.session(partition, user_id, session_id)
         outcome = self._rules.advance(
@@ -218,7 +221,7 @@ class ShortTermAgent:
             exchange=store.exchanges_of(partition, session),
             emptied=store.emptied_of(partition, session),
         )
-        if outcome.session.offset != session.offset:  # otherwise the session already included all these records
+        if outcome.session.offset != session.offset:  # equal: the session already included all these records
             if lead > session.lead:
                 outcome.session = outcome.session._replace(lead=lead)
             self._save(partition, outcome)
@@ -272,17 +275,17 @@ class ShortTermAgent:
     async def note_silence(self, memory: MemorySettings) -> None:
         """Write a `Silence` record for each session in which silence has an effect.
 
-        Such a silence closes an exchange, ends the session, or ends the session's day.
+        The effect is to close an exchange, to end the session, or to end the session's day.
         """
         for silence in self.idle.due(memory, self._store.session, self._clock.now()):
             self._event_log.append_silence(silence)
         await self._event_log.deliver()
 
     def forget_expired(self, memory: MemorySettings) -> None:
-        """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
+        """Drop the sessions that `IdleTracker.expired` returns. Their keys get tombstones in the changelogs."""
         for partition, user_id, session_id in self.idle.expired(memory, self._clock.passed()):
             session = self._store.session(partition, user_id, session_id)
-            if session.asked:  # ratings of the session's exchanges are pending, so it is looked at again later
+            if session.asked:  # ratings of its exchanges are pending: try to drop the session again later
                 self.idle.seen(partition, session)
             else:
                 self._store.drop(partition, session)
@@ -290,8 +293,8 @@ class ShortTermAgent:
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
         """Remove the user's messages up to `until` (epoch ms) from the windows, so that none is promoted.
 
-        Messages that are dated after `until`, by at most the session's `lead`, are removed too: timestamps may be
-        ahead of their Kafka records by that much, so these messages may have existed at `until`.
+        Messages dated up to `Session.lead` ms after `until` are removed too. A timestamp may be ahead of its Kafka
+        record by that much, so such a message may have been written before `until`.
         """
         store = self._store
         self._flow.forget(user_id)
@@ -304,7 +307,7 @@ class ShortTermAgent:
             store.forget_message_ids(partition, session)
 
     def memories_of(self, partition: int, user_id: str) -> list[Named]:
-        """Return the memories of the user's closed exchanges: existing ones, and those that could still be made."""
+        """Return the memories that the user's closed exchanges have become or could still become."""
         return [
             (user_id, held.memory_id(user_id, session.session_id), held.started_at)
             for session in self._store.of_user(partition, user_id)
@@ -333,8 +336,8 @@ class ShortTermAgent:
     def start_over(self, partition: int) -> bool:
         """Drop the session rows of a partition whose log is read from its start. Return whether there were any.
 
-        If a broker lost all its data, rows that were still on their way can reach the new broker. The offsets in
-        these rows belong to the former log: with them, records of the new log would be skipped.
+        After a broker lost all its data, rows that a worker was still sending can reach the new, empty log. The
+        offsets in these rows belong to the former log. With them, records of the new log would be skipped.
         """
         former = list(self._store.of_partition(partition))
         for session in former:
@@ -343,7 +346,7 @@ class ShortTermAgent:
         return bool(former)
 
     async def recovered(self) -> None:
-        """Call after the tables have recovered. Measure silence from now on, and request pending ratings again."""
+        """Measure silence from now on, and request pending ratings again. Call after the tables have recovered."""
         if lost := self._store.recovered():
             self._metrics.lost_exchanges.inc(lost)
             log.warning(
@@ -361,12 +364,12 @@ class ShortTermAgent:
             key = partition, session.user_id, session.session_id, exchange.seq
             if self._ratings is not None:
                 self._ratings.ask(key, exchange)
-            else:  # a worker with a rating model requested it, but this worker has no model
+            else:  # another worker requested the rating from a model, but this worker has no model
                 await self.answered(key, self._rules.promoter.rating_of(exchange))
 
 
 def closed_at(record: Any) -> Headers:
-    """Return the header of a promotion that this record caused; empty if the record has no timestamp."""
+    """Return the header with the time of the record that caused a promotion; empty if it has no timestamp."""
     timestamp = record.timestamp
     return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
 

@@ -12,7 +12,8 @@ from prometheus_client import Gauge
 
 from schemas.topics import PRODUCER_HEADER
 
-#: Maximum number of distinct producers. Without it, a new name in each record would fill the metrics.
+#: Maximum number of producers that are measured. Without a limit, a producer that sends a new name with each record
+#: would create more and more metrics.
 MOST_PRODUCERS: Final = 100
 _NAME_CHARS: Final = 64
 

@@ -1,8 +1,8 @@
-"""Idle tracker: how long each session has been silent, which silences to record, and which sessions have expired.
+"""Idle tracker: measures each session's silence, and finds silences to record and sessions that have expired.
 
 Silence is measured by the monotonic clock: it depends on when the last message arrived, not on the messages'
-timestamps. Expiry is decided by event time. The monotonic clock would not do: it starts over with every assignment,
-so with one deployment a day no session would ever expire.
+timestamps. Expiry is decided by event time, because a monotonic measurement starts over with every assignment: with
+one deployment a day, no session would ever expire.
 
 There is an entry for every session with a window, which may be millions. To save memory, each entry is packed into
 one byte string.
@@ -27,15 +27,15 @@ from schemas.times import LATEST_MS
 from streams.intake.wakeups import Wakeups
 from tables.windows.sessions import session_key
 
-#: Bytes of the partition's number, with which a key begins. The session's key follows.
+#: The length in bytes of the partition number at the start of a tracker key. The rest is the session's key.
 _PARTITION_BYTES: Final = 4
-#: The fields of `_Idle`, in order.
+#: The binary format of a tracker entry: the fields of `_Idle`, in order.
 _PACKED: Final = struct.Struct("<Qdddqqq????")
 #: The index of `last_at` in the fields of `_Idle`.
 _LAST_AT: Final = 6
 #: Maximum number of sessions that `newest` looks at, because there may be millions.
 LOOKED_AT: Final = 5_000
-#: Stands for a time that is not set.
+#: The value of a time field that is not set.
 _NEVER: Final = -1
 
 
@@ -50,13 +50,14 @@ class QuietSession(NamedTuple):
 
 @dataclass(slots=True)
 class _Idle:
-    """When a session's last record arrived (`since`, monotonic seconds), and which silences were recorded since then.
+    """The state of one session in the tracker: its last activity, its recorded silences, and its next checks.
 
-    The next times to look at the session are `look_at` for silence and `free_at` for expiry (monotonic seconds), and
-    `day_at` for the end of its day (epoch ms). `day_ends` (epoch ms) is the end of a day that needs a summary; 0 if
-    no day does. `noted_gap` and `noted_idle` say that no silence needs to be recorded any more to close the exchange
-    and to end the session. `ended` and `last_at` are copied from the session. `waits` is true if, at the session's
-    last record, the end of such a day was still to be recorded.
+    `since` is the arrival of the session's last record (monotonic seconds). The session is next checked at `look_at`
+    for silence, at `free_at` for expiry (monotonic seconds), and at `day_at` for the end of its day (epoch ms).
+    `day_ends` (epoch ms) is the end of a day that needs a summary; 0 if no day needs one. `noted_gap` is true if no
+    silence record is needed to close the open exchange, `noted_idle` if none is needed to end the session. `ended`
+    and `last_at` are copied from the session. `waits` is true if a day still needed a summary when the session's last
+    record arrived.
     """
 
     number: int
@@ -88,11 +89,11 @@ class _Idle:
 
 
 class IdleTracker:
-    """Finds silent and expired sessions. It knows the time of each session's next look, so no call looks at all."""
+    """Finds silent and expired sessions. Each session has a time for its next check, so a call checks only a few."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic, self._numbers = monotonic, itertools.count()
-        self._gap = self._idle = 0.0  # until the settings are known, a session is looked at as soon as possible
+        self._gap = self._idle = 0.0  # until the settings are known, a session is checked as soon as possible
         self.clear()
 
     def clear(self) -> None:
@@ -145,16 +146,16 @@ class IdleTracker:
     def due(
         self, memory: MemorySettings, session_of: Callable[[int, str, str], Session], clock_now: int
     ) -> list[Silence]:
-        """Return the silences to write now. Each silence is returned only once.
+        """Return the silence records to write now. Each silence record is returned only once.
 
-        An ended session gets one more silence when its day ends.
+        An ended session gets one more silence record when its day ends.
         """
         self._learn(memory)
         found = {idle.number: (key, seconds) for key, idle, seconds in self._silent(memory)}
         silences = {idle.number: _until(key, ends) for key, idle, ends in self._days_over(clock_now, found)}
         for number, (key, seconds) in found.items():
             last_at = session_of(*_named(key)).last_at
-            if last_at:  # otherwise the log has only silences of the session: its messages were deleted from the log
+            if last_at:  # it is 0 if the log has only silence records of the session: its messages were deleted
                 silences[number] = _until(key, int(min(last_at + seconds * 1000, LATEST_MS - 1)))
             idle = self._known(key)
             if idle is not None and idle.noted_idle and idle.day_ends:
@@ -166,9 +167,9 @@ class IdleTracker:
         """Return the sessions whose window has expired at `clock_now` (epoch ms), each once.
 
         A session expires if it has ended, the end of its day is recorded, its window is older than its time to live,
-        and no record has arrived for `session_idle_seconds`. After that time, records that are read again after a
-        restart have arrived. A silent session also expires if no record has arrived for the time to live of a window
-        plus `session_idle_seconds`, even if its window has not expired in event time.
+        and no record has arrived for `session_idle_seconds`. This delay leaves time for records that are read again
+        after a restart. A silent session also expires if no record has arrived for the time to live of a window plus
+        `session_idle_seconds`, even if its window has not expired in event time.
         """
         self._learn(memory)
         now, lasts = self._monotonic(), memory.ttl_seconds + memory.session_idle_seconds
@@ -198,7 +199,7 @@ class IdleTracker:
     def _silent(self, memory: MemorySettings) -> Iterator[tuple[bytes, _Idle, float]]:
         """Yield each session whose silence has reached a limit, with that limit (seconds).
 
-        Also schedule the next look at each session that needs one.
+        Also schedule the next check of each session that needs one.
         """
         now = self._monotonic()
         for key in self._looks.until(now):
@@ -225,7 +226,8 @@ class IdleTracker:
     def _days_over(self, clock_now: int, others: Container[int]) -> Iterator[tuple[bytes, _Idle, int]]:
         """Yield ended sessions whose day has ended, with the end of the day (epoch ms).
 
-        The sessions whose numbers are in `others` are skipped for now, because another silence comes first.
+        Sessions whose numbers are in `others` are skipped, because they get another silence record now, which must be
+        written before the end of the day.
         """
         for key in self._days.until(clock_now):
             idle = self._known(key)
@@ -265,7 +267,7 @@ def _key(partition: int, session: Session) -> bytes:
 
 
 def _named(key: bytes) -> tuple[int, str, str]:
-    """Return the partition, user and session of a key."""
+    """Return the partition, user id and session id from a tracker key."""
     user_id, session_id = orjson.loads(key[_PARTITION_BYTES:])
     return int.from_bytes(key[:_PARTITION_BYTES], "big"), user_id, session_id
 

@@ -1,8 +1,8 @@
-"""Ratings by a model. The requests run beside the stream of records, a limited number at a time.
+"""Requests ratings of exchanges from a model, concurrently with the stream of records.
 
-While an exchange waits here, its row is kept, and the row of its session says that the rating is pending. So nothing
-is lost if this queue is lost: after a restart the rating is requested again, or read from the shard if the model had
-already given it.
+While a rating is pending, the exchange's row is kept, and the row of its session says that the rating is pending. So
+a restart, which loses the queue of requests, loses no rating: it is requested again, or read from the shard if the
+model had already given it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.memories.shard import Shard
 
-#: Delays between tries (seconds). New records of the exchange's session can cause an earlier try.
+#: Delays between two tries to get a rating (seconds). New records of the exchange's session can cause an earlier try.
 BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
 #: Seconds for which a rating is retried. After that, the exchange is decided without a rating, which counts as 0. A
 #: restart of the worker begins a new period.
 PATIENCE_SECONDS: Final = 86_400.0
 
-#: Priorities in the queue. Commits wait for first tries, so first tries go before retries.
+#: Priorities in the queue of requests. Offset commits wait for first tries, so first tries go before retries.
 _FIRST, _AGAIN = 0, 1
 
 Key = tuple[int, str, str, int]
@@ -64,7 +64,7 @@ class _PendingRating:
 
 
 class Ratings:
-    """Asks a model for ratings, keeps them in the shard, and passes them to `answered`.
+    """Asks a model for ratings, stores them in the shard, and passes them to the callback given to `start`.
 
     If the model does not answer, it is asked again, at growing intervals, for `patience` seconds. The model sees only
     the part of an exchange that `heard` returns.
@@ -98,10 +98,10 @@ class Ratings:
         await ended(self._workers)
 
     def ask(self, key: Key, exchange: Exchange) -> asyncio.Future[None] | None:
-        """Request a rating. If an earlier try failed, retry now, unless the model must not be asked yet.
+        """Request a rating of an exchange. If its last try failed, retry now, unless the rater pauses.
 
-        Return a future if the exchange is new here, else None. The future is done when the first try is over. Until
-        then the records of the exchange must not count as processed.
+        Return a future if the rating was not requested before, else None. The future is done when the first try is
+        over. Until then, the records of the exchange must not count as processed.
         """
         known = self._asked.get(key)
         if known is None:
@@ -120,13 +120,13 @@ class Ratings:
         while self._due and self._due[0][0] <= now:
             due, key = heapq.heappop(self._due)
             asked = self._asked.get(key)
-            if asked is not None and asked.due == due:  # otherwise the rating was retried in the meantime
+            if asked is not None and asked.due == due:  # if not equal, the rating was retried in the meantime
                 self._ask_again(key, asked)
 
     def forget(self) -> None:
-        """Drop all requests. Call after partitions have moved.
+        """Drop all requests for ratings. Call this after partitions have moved between workers.
 
-        The caller then requests the pending ratings of the partitions that this worker still owns.
+        The caller must then request the pending ratings of the partitions that this worker owns.
         """
         for asked in self._asked.values():
             _settle(asked)
@@ -175,7 +175,7 @@ class Ratings:
         self._drop(key, asked)
 
     def _wait(self, key: Key, asked: _PendingRating, seconds: float) -> None:
-        """Retry after this many seconds. The exchange's records may count as processed before that."""
+        """Schedule a retry after `seconds`. The exchange's records may count as processed before the retry."""
         _settle(asked)
         if self._asked.get(key) is asked:
             asked.due = self._monotonic() + seconds

@@ -61,7 +61,7 @@ class SessionNotes:
             named = [(event.user_id, _identity(event), event.timestamp) for event in asked]
             forbidden = await self._shards.call(partition, Shard.forgotten, named)
         kept, verdicts = list[Note](), iter(forbidden)
-        for event in events:  # no `await` from here until all notes are in the table
+        for event in events:  # no `await` until all notes are in the table: a flush must not see only some
             if isinstance(event, Forget | ForgetUser):
                 self._forget(partition, event)
             elif is_short_term(event) and not next(verdicts):
@@ -73,7 +73,7 @@ class SessionNotes:
             self._crowd_out(partition, held, len(held) - self._memory.notes)
         for user_id in dict.fromkeys(note.user_id for note in kept):
             if (too_many := self._notes.count_of(partition, user_id) - self._memory.notes_of_user) > 0:
-                spare = self._memory.notes_of_user // 10  # otherwise each further note would scan all notes again
+                spare = self._memory.notes_of_user // 10  # without it, each new note would scan all the user's
                 self._crowd_out(partition, self._notes.of_user(partition, user_id), too_many + spare)
         for note in kept:
             session = self._session(partition, note)
@@ -83,7 +83,7 @@ class SessionNotes:
         await self._event_log.deliver()
 
     def session_ended(self, partition: int, session: Session, at: int) -> None:
-        """Promote the session's important notes, unless they expired before its end `at` (epoch ms of event time).
+        """Promote an ended session's important notes, unless they expired before the end `at` (epoch ms, event time).
 
         Then all notes that were requested up to the end of the session expire.
         """
@@ -95,8 +95,8 @@ class SessionNotes:
     def forget_expired(self) -> None:
         """Drop expired notes, except important ones whose session has not ended.
 
-        The log may be behind the clock. Then such a note may have expired by now, but not yet at the event time at
-        which its session ends: it must still be promoted.
+        The worker may read the log with a delay. Then an important note may have expired by now, but not at the event
+        time of its session's end. Such a note must still be promoted when that end is read.
         """
         now, ours = self._clock.passed(), frozenset(self._shards.partitions())
         for partition, note in self._notes.expired(now):  # includes notes of partitions that other workers own
@@ -107,10 +107,10 @@ class SessionNotes:
                 self._count("expired")
 
     def recovered(self) -> None:
-        """Call after the notes' table has recovered.
+        """Advance the clock to the newest note, and let notes of ended sessions expire.
 
-        Advance the clock to the newest note, and let notes of ended sessions expire. A session's row is written
-        before its notes, so after a crash in between, notes of an ended session have not expired yet.
+        Call this after the notes' table has recovered. A session's row is written before its notes, so after a crash
+        in between, notes of an ended session have not expired yet.
         """
         ours = frozenset(self._shards.partitions())
         for partition, _, note in self._notes.items():
@@ -149,9 +149,9 @@ class SessionNotes:
         )
 
     def _open_session(self, partition: int, note: Note) -> None:
-        """If the session has no messages, use the note's time as its last activity.
+        """Use the note's time as the last activity of the note's session, if the session has no messages.
 
-        Otherwise silence would never end the session.
+        Without a last activity, silence would never end the session.
         """
         session = self._store.session(partition, note.user_id, note.session_id)
         if not session.last_at:
@@ -160,7 +160,7 @@ class SessionNotes:
             self._opened(partition, session)
 
     def _crowd_out(self, partition: int, held: Sequence[Note], too_many: int) -> None:
-        """Drop the `too_many` oldest notes; important ones are promoted first, so that they are not lost."""
+        """Drop the `too_many` oldest notes. Important notes are promoted before, so that they are not lost."""
         for leaving in held[: max(0, too_many)]:
             self._promote(partition, leaving, held[-1].created_at)
             self._notes.drop(partition, leaving)
@@ -177,7 +177,7 @@ class SessionNotes:
         self._count("removed", len(gone))
 
     def _promote(self, partition: int, note: Note, at: int) -> None:
-        """Promote a note, once, if it is important and has not expired at `at` (epoch ms)."""
+        """Promote a note, if it is important, not promoted yet, and not expired at the time `at` (epoch ms)."""
         held = self._notes.named(partition, note.user_id, note.id)
         if held is None or not self._is_due(held) or held.expires_at <= at:
             return
@@ -187,9 +187,9 @@ class SessionNotes:
         self._count("promoted")
 
     def _end(self, partition: int, note: Note, at: int) -> None:
-        """Let a note expire at the end of its session, `at` (epoch ms).
+        """Let a note expire at the time `at` (epoch ms), the end of its session.
 
-        A note that was created after `at`, or that expires earlier, does not change.
+        A note that was created after `at`, or that expires before `at`, does not change.
         """
         held = self._notes.named(partition, note.user_id, note.id)
         if held is not None and held.created_at <= at < held.expires_at:
@@ -219,8 +219,8 @@ def is_short_term(event: LongTermEvent) -> TypeGuard[Remember]:
 def promoted(note: Note) -> Remember:
     """Return the event that promotes a note.
 
-    The memory gets the note's id, so a `forget` event removes both. The event has the note's time, so the tombstone
-    of a later `forget_user` covers the memory.
+    The memory gets the note's id, so a `forget` event removes the note and the memory. The event has the note's time,
+    so the tombstone of a later `forget_user` covers the memory.
     """
     return Remember(
         event_id=event_id("note", note.user_id, note.id),
@@ -237,7 +237,7 @@ def promoted(note: Note) -> Remember:
 
 
 def _metadata(event: Remember) -> dict[str, Any] | None:
-    """Return the event's metadata, with the event's sources added: a note has no field for sources."""
+    """Return the event's metadata with its sources added, because a note has no field for sources."""
     given = {key: value for key, value in (event.metadata or {}).items() if key != SOURCES}
     return (given | ({SOURCES: event.sources} if event.sources else {})) or None
 

@@ -45,11 +45,11 @@ class UserSessions:
 
     @property
     def rater_name(self) -> str:
-        """The name of the model that rates exchanges; empty if there is none."""
+        """The name of the model, or of the local estimator, that rates exchanges."""
         return self._explainer.rater_name
 
     def window(self, user_id: str, session_id: str, limit: int | None) -> list[WindowExchange]:
-        """Return the newest unexpired exchanges of a session's window, oldest first."""
+        """Return a window's newest unexpired exchanges, oldest first. `limit` defaults to `memory.context_turns`."""
         partition, memory = self._users.partition_here(user_id), self._memory
         session = self._windows.session(partition, user_id, session_id)
         exchanges = self._windows.whole_window(partition, session)

@@ -1,4 +1,7 @@
-"""Timetable of keys. Each key has a time at which the caller wants to look at it. An entry needs eight bytes."""
+"""A timetable of keys: it returns each key at the time for which the caller has added it.
+
+An entry needs only eight bytes.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ from collections.abc import Iterator
 
 
 class Wakeups:
-    """Keys grouped into spans of time. A span is `width` long, in the unit of the times.
+    """Keys, grouped into time spans of length `width`, in the caller's unit of time.
 
-    All keys of a span are returned together, so a key may be returned before its time. Then the caller adds it again.
-    If a key's time has changed, the key is also returned at its old time. A key that was added twice is returned
-    twice.
+    All keys of a span are returned together, so a key may be returned before its time. Then the caller must add it
+    again. If a key was added at two times, it is returned at each of them.
     """
 
     def __init__(self, width: int) -> None:

@@ -1,6 +1,7 @@
-"""A worker's link to its broker: it finds the broker at the start, and watches it while the worker runs.
+"""A worker's link to its broker: it waits for the broker at the start, and checks it while the worker runs.
 
-The clients retry forever and report nothing. So missing or recreated topics, refusals and stalls are detected here.
+The clients of Faust and aiokafka retry forever and report nothing. So this module detects missing or recreated
+topics, refused access, and commits that make no progress.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ log = logging.getLogger(__name__)
 BACKOFF: Final = Backoff(first=1.0, longest=30.0)
 #: Seconds before a request that the broker did not answer is repeated.
 RETRY_SECONDS: Final = 1.0
-#: Seconds between two checks for refusals and stalls.
+#: Seconds between two checks whether the broker refuses access, and whether commits make progress.
 TICK_SECONDS: Final = 1.0
-#: Seconds between two requests to each broker of the cluster.
+#: Seconds between two requests that test whether a broker of the cluster answers.
 BROKER_SECONDS: Final = 3.0
 #: Seconds between two checks for missing topics. A check is made only if the outbox has waited for the broker for at
 #: least this time.
@@ -52,7 +53,8 @@ class BrokerLink:
     """Finds the broker of a worker, and runs all checks on it.
 
     `recovered` returns True if the worker has recovered its tables since the last assignment of partitions. `log_ms`
-    is the time in milliseconds that `long-term` must reach back if checkpoints have the older events.
+    is the minimum retention of the topic `long-term` in milliseconds if checkpoints have the older events; None if
+    there are no checkpoints.
     """
 
     def __init__(
@@ -79,11 +81,11 @@ class BrokerLink:
 
     @property
     def refusal(self) -> str:
-        """The reason why the broker refuses us at present; empty if it lets us in, or does not answer."""
+        """The reason why the broker refuses access now; an empty text if it grants access or does not answer."""
         return self._refused.reason
 
     def amiss(self) -> list[str]:
-        """Return the reasons why the worker cannot use its broker, or cannot commit; empty if there are none."""
+        """Return the reasons why the worker cannot use its broker or cannot commit. The list is empty if it can."""
         reasons = []
         if self._missing:
             reasons.append(self._missing)
@@ -94,11 +96,12 @@ class BrokerLink:
         return reasons
 
     async def find(self, *, patient: bool) -> None:
-        """Wait until the broker answers, has all topics, and grants us all rights. Create missing topics if we may.
+        """Wait until the broker answers, has all topics, and grants all rights. Create missing topics if allowed.
 
-        If `patient`, wait for a broker that does not answer, and for the right to read as our group. Meanwhile,
-        `amiss` reports the reason. Raises `SettingsError` at once if the data directory has another number of
-        partitions; later `BrokerUnavailable`, `NotAllowed`, and the errors of `worker_topics`.
+        If `patient`, try again while the broker does not answer, or does not allow us to read as our consumer group.
+        Meanwhile, `amiss` returns the reason. Raises `SettingsError` before the first attempt if the data directory
+        was made with another number of partitions; later `BrokerUnavailable`, `NotAllowed`, and the errors of
+        `worker_topics`.
         """
         await asyncio.to_thread(require_partitions, self._data_dir, self._kafka.partitions)
         for attempt in itertools.count(1):
@@ -129,7 +132,7 @@ class BrokerLink:
     async def lacking(self, exc: KafkaError) -> SiltstoneError:
         """Return the error for a right that the broker has refused while the worker was running.
 
-        It names the missing rights. If no right is missing any more, it asks for a restart of the worker.
+        The error names all missing rights. If no right is missing now, its text asks for a restart of the worker.
         """
         tried = await try_rights(self._kafka, frozenset(self._hot.changelogs), tokens=self._tokens)
         if tried.missing:
@@ -137,18 +140,18 @@ class BrokerLink:
         return SiltstoneError(f"Kafka refused a right, and grants it now ({type(exc).__name__}): restart the worker")
 
     def topic_id(self, topic: str) -> str:
-        """Return the id of the topic with this name; empty if the broker has no ids."""
+        """Return the id of the topic with this name; an empty text if the broker has no topic ids."""
         return self._topics.id_of(topic)
 
     async def look_for_topics(self) -> None:
-        """Raise `BrokerEmptied` if topics are missing. A producer would wait for a deleted topic for twenty minutes.
+        """Raise `BrokerEmptied` if topics are missing, because a producer waits twenty minutes for a deleted topic.
 
         After this error the worker restarts. It creates the missing topics, or reports the topics that the operator
         must create.
         """
         if self._hot.outbox.waits() < LOOK_SECONDS:
             return
-        with contextlib.suppress(BrokerUnavailable):  # health already reports that no broker answers
+        with contextlib.suppress(BrokerUnavailable):  # the health check reports that no broker answers
             if lost := await missing_topics(self._kafka, also=self._hot.changelogs):
                 raise BrokerEmptied(lost)
 
@@ -174,7 +177,7 @@ class BrokerLink:
                 await self._topics.note()
                 self._hot.started_over = frozenset()
         except BrokerUnavailable as exc:
-            log.debug("the topics are not checked: %s", exc)  # health and the consumer's log report this
+            log.debug("the topics are not checked: %s", exc)  # the health check reports this error
         except SiltstoneError as exc:
             self._hot.halt(exc, "topics")
 

@@ -1,6 +1,7 @@
-"""Watches the cluster's brokers: sends requests to each of them, over a separate connection for each.
+"""Finds brokers of the cluster that do not answer, by a request to each broker over a separate connection.
 
-If a broker does not answer, the clients use the other brokers and do not report it. So it is reported here.
+If a broker does not answer, the other clients of the worker use another broker and do not report the failure. So this
+module logs it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ log = logging.getLogger(__name__)
 
 #: A request counts as unanswered if the answer takes longer than this time in seconds.
 ANSWER_SECONDS = 5.0
-#: A broker counts as away after this number of unanswered requests in a row. A single one may be caused by a delay of
-#: this process.
+#: A broker counts as away after this number of unanswered requests in a row. A single unanswered request may
+#: be caused by a delay of this process.
 AWAY_AFTER = 2
-#: A broker that is away for this time in seconds, and that the others do not list, was removed from the cluster.
+#: If a broker has not answered for this number of seconds, and the other brokers do not list it, it counts as removed
+#: from the cluster.
 GONE_SECONDS = 3600.0
 
 Address = tuple[str, int]
@@ -38,7 +40,7 @@ class Brokers(Protocol):
     """Asks brokers for the addresses of all brokers of the cluster."""
 
     async def listed_by(self, address: Address) -> list[Address]:
-        """Return the brokers that this broker lists. Raises `OSError`, `TimeoutError` or `KafkaError`."""
+        """Return the addresses that the broker at `address` lists. Raises `OSError`, `TimeoutError`, `KafkaError`."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -64,7 +66,7 @@ class BrokerWatch:
         self._watched = {address: self._broker() for address in self._configured}
 
     async def look(self) -> None:
-        """Ask all brokers, and log those that are away and those that answer again."""
+        """Send a request to each broker. Log the brokers that do not answer, and the brokers that answer again."""
         watched = dict(self._watched)
         answers = await asyncio.gather(*(self._ask(address) for address in watched))
         if listed := {address for answer in answers if isinstance(answer, list) for address in answer}:
@@ -84,7 +86,7 @@ class BrokerWatch:
         return _Broker(Outage(self._monotonic), self._now())
 
     async def _ask(self, address: Address) -> list[Address] | str:
-        """Return the addresses that this broker lists. If it does not answer, return the reason as a text."""
+        """Return the broker addresses that the broker lists. If it does not answer, return the reason as a text."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._brokers.listed_by(address)
@@ -108,7 +110,10 @@ class BrokerWatch:
                 log.info("Kafka broker %s answers again, after %.0f s", name, (broker.heard - heard) / 1000)
 
     def _needless(self, address: Address, broker: _Broker) -> bool:
-        """True if this is a second address of a listed broker, or if the broker was removed from the cluster."""
+        """Return True if this address need not be watched.
+
+        Either it is a second address of a broker that is watched, or the broker was removed from the cluster.
+        """
         if address in self._listed:
             return False
         if not broker.silent:
@@ -132,7 +137,7 @@ class _Broker:
 
 
 class Connections:
-    """A connection to each broker, recreated if it is broken."""
+    """Keeps one open connection to each broker. The next request replaces a broken connection."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._options: dict[str, Any] = client_options(kafka)
@@ -148,7 +153,7 @@ class Connections:
         try:
             answer = await connection.send(MetadataRequest([], allow_auto_topic_creation=False))
         except BaseException:
-            self._open.pop(address, None)  # `close` may have been called meanwhile
+            self._open.pop(address, None)  # `close` may have removed the connection meanwhile
             connection.close()
             raise
         return [(host, port) for _, host, port, *_ in answer.brokers]

@@ -26,14 +26,15 @@ async def writable(kafka: KafkaSettings, topic: str) -> None:
     """
     if not await require_write(kafka, topic):
         await ensure_topics(kafka, check=False)
-        if not kafka.create_topics:  # otherwise the producer would wait for the missing topic, and then fail
+        if not kafka.create_topics:  # without this check, the producer would wait for the topic, and then fail
             await require_topics(kafka)
 
 
 class producing:  # noqa: N801  (used like a function: `async with producing(kafka)`)
-    """A producer for one topic (by default `conversations`). At the end of the block, all records are acknowledged.
+    """A producer for one topic (by default `conversations`).
 
-    After the block, `ends` has the offset after the newest sent record of each partition.
+    At the end of the `async with` block, all sent records are acknowledged. After the block, `ends` has,
+    by partition, the offset after the newest sent record.
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
@@ -79,10 +80,10 @@ class producing:  # noqa: N801  (used like a function: `async with producing(kaf
 
 
 class ByTopic:
-    """One producer for each requested topic. At the end of the block, all records are acknowledged.
+    """One producer for each requested topic. At the end of the `async with` block, all records are acknowledged.
 
-    Each call of `of` waits until all earlier records are acknowledged. So memories are in their topic before the
-    messages that were sent after them.
+    Each call of `of` waits until all earlier records are acknowledged. So if memories are sent first and messages
+    second, the memories are in their topic before the messages are in theirs.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -96,13 +97,16 @@ class ByTopic:
         for producer in self._producers.values():
             await producer.settle()
         if topic not in self._producers:
-            if self._producers:  # the caller has checked the first topic
+            if self._producers:  # for the first topic, the caller has called `writable`
                 await writable(self._kafka, topic)
             self._producers[topic] = await self._stack.enter_async_context(producing(self._kafka, topic))
         return self._producers[topic]
 
     def last(self) -> list[Place]:
-        """Return the place of the last sent record in each topic and partition. Call this after the block."""
+        """Return the place of the last sent record in each topic and partition.
+
+        Call this after the `async with` block.
+        """
         return [
             Place(topic, partition, end - 1)
             for topic, producer in self._producers.items()

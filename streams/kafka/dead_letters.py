@@ -17,10 +17,10 @@ from streams.telemetry.metrics import Metrics
 log = logging.getLogger(__name__)
 
 MAX_KEY_BYTES = 64 * 1024
-#: If the broker refuses a dead letter, its value is cut to this number of bytes: the topic may accept less than
-#: `MAX_VALUE_BYTES`. The limits in practice are not lower than this.
+#: If the broker refuses a dead letter, its value is cut to this number of bytes, because the topic may accept less
+#: than `MAX_VALUE_BYTES`. In practice, no topic has a lower limit than this number.
 LEAST_VALUE_BYTES = 512 * 1024
-#: The partition and the offset in the dead letter of a refused record, which is in no topic.
+#: The partition and the offset in the dead letter of a refused record, because such a record is in no topic.
 NOWHERE = -1
 
 
@@ -54,14 +54,14 @@ class DeadLetters:
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()
 
     def pass_over(self) -> None:
-        """Count a message without words, which is not a bad record."""
+        """Count a message without words. It is not a bad record, so no dead letter is posted."""
         self._metrics.wordless.inc()
 
     def keep_refused(self, refused: RefusedRecord) -> None:
         """Post a dead letter for a record that the broker refused for good, with its topic but without an offset.
 
-        If the broker refuses a dead letter, it is cut to `LEAST_VALUE_BYTES` and posted again. If it is already that
-        short, only its coordinates are logged.
+        If the broker refuses a dead letter, its value is cut to `LEAST_VALUE_BYTES`, and the dead letter is posted
+        again. If the value is already that short, only the coordinates of the bad record are logged.
         """
         topic, key, value, _, error = refused
         why = type(error).__name__

@@ -13,7 +13,7 @@ from streams.telemetry.spans import NoSpans, Spans
 
 
 class EventLog:
-    """Appends events through the outbox.
+    """Appends events to the topics through the outbox.
 
     So a record's offset is committed only when all events that the record caused are in the log. Requests for
     summaries, and the records of `produce`, carry the trace context of the current span, if there is one.
@@ -23,7 +23,7 @@ class EventLog:
         self._outbox, self._topics, self._spans = outbox, topics, spans
 
     def append(self, event: LongTermEvent, headers: Headers = ()) -> None:
-        """Queue an event. It is sent before the present changes of the tables are written (see `Outbox.post`)."""
+        """Queue an event. It is sent before the tables' current changes are written to changelogs (`Outbox.post`)."""
         value = event.model_dump_json().encode()
         self._outbox.post(self._topics.long_term, value, key=key_of(event.user_id), headers=headers)
 
@@ -37,7 +37,7 @@ class EventLog:
         self._outbox.post(self._topics.summary_requests, request, key=key_of(user_id), headers=headers)
 
     async def deliver(self) -> None:
-        """Send the appended events, in their order."""
+        """Send all appended events to the broker, in the order in which they were appended."""
         await self._outbox.deliver()
 
     @property
@@ -48,7 +48,7 @@ class EventLog:
     async def produce(self, topic: str, user_id: str, value: bytes) -> asyncio.Future[Any]:
         """Send a record, and return the future of its acknowledgement.
 
-        The caller must await it and handle a refusal. No commit waits for it.
+        The caller must await this future and handle a refusal, because no commit waits for the record.
         """
         headers = self._spans.outgoing() if self._spans.on else ()
         return await self._outbox.produce(topic, value, key=key_of(user_id), headers=headers)

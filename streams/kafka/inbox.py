@@ -1,6 +1,6 @@
-"""Inbox: decodes a fetched batch for its agent, without unusable and misrouted records.
+"""Inbox: decodes the records of a fetched batch for an agent, and leaves out unusable and misrouted records.
 
-It is a layer above `faust/`, which moves bytes and offsets and does not decode records.
+This module is a layer above `faust/`, which moves bytes and offsets and does not decode records.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Inbox(Generic[U]):
     def read(self, records: Iterable[Any]) -> Iterator[tuple[Any, U]]:
         """Yield the usable records in their order, each with its content.
 
-        For an unreadable record a dead letter is posted. A misrouted record is posted again with the right key. Both
-        happen when the iteration reaches the record, without an await. A message without words is skipped.
+        For an unreadable record a dead letter is posted. A misrouted record is posted again with the right key. This
+        is done without an await, when the iteration reaches the record. A message without words is skipped.
         """
         decode, rerouting = self._decode, self._rerouting
         partitions = rerouting.partitions
@@ -69,6 +69,6 @@ def readable(decode: Callable[[Any], T], records: Iterable[Any]) -> Iterator[tup
     for record in records:
         try:
             said = decode(record)
-        except BadRecord:  # `Inbox.read` posts its dead letter
+        except BadRecord:  # `Inbox.read` posts a dead letter for this record
             continue
         yield record, said

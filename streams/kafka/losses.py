@@ -19,7 +19,7 @@ TimeOf = Callable[[str, int, int, int], Awaitable[int | None]]
 
 
 class Losses:
-    """Reports each loss once while the worker runs."""
+    """Logs and counts lost records. Each loss is reported only once while the worker runs."""
 
     def __init__(self, metrics: Metrics, time_of: TimeOf) -> None:
         self._metrics, self._time_of = metrics, time_of
@@ -42,8 +42,8 @@ class Losses:
 
         Compaction does not change the first offset of a changelog, which is 0, and it keeps the newest row. So a
         changelog that begins at a later offset has lost records. `committed` has, by partition, the group's offset of
-        `topic` at the time of the restore. If there is such an offset, the table `needed` must have rows. If it has
-        none, its changelog was emptied or recreated.
+        `topic` at the time of the restore. If a partition has such an offset, the table with the name `needed` must
+        have rows in this partition. If it has no rows, its changelog was emptied or recreated.
         """
         for table in tables:
             offset = committed.get(table.partition, 0)

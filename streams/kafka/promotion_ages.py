@@ -32,7 +32,7 @@ class PromotionAges:
             self._closed_at[event.event_id] = moment
 
     def committed(self, events: Iterable[LongTermEvent], fresh: Sequence[LongTermEvent]) -> None:
-        """Record the ages of committed promotions. Only `fresh` ones count: the others were in the shard before."""
+        """Record the ages of those committed promotions that are `fresh`: they were not in the shard before."""
         if not self._closed_at:
             return
         now, new = self._now(), {event.event_id for event in fresh}
@@ -42,7 +42,7 @@ class PromotionAges:
                 self._seconds.observe(max(0, now - moment) / 1000)
 
     def clear(self) -> None:
-        """Forget all events. Those that were read but not committed will be read again."""
+        """Forget all noted promotions. Promotions that are not committed yet will be read again."""
         self._closed_at.clear()
 
 

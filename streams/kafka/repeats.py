@@ -1,4 +1,4 @@
-"""Logs repeated lines of the Kafka clients once, and then counts them."""
+"""Reduces repeated log lines of the Kafka clients: the first line is logged, and its repeats are counted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which the repeats of a line are counted. After them, their number is logged.
+#: Seconds for which the repeats of a line are counted. Then the number of repeats is logged.
 COUNTED_SECONDS = 60.0
-#: Maximum number of different lines that are counted at the same time. All further lines are logged.
+#: Maximum number of different lines that are counted at the same time. Further lines are logged, but not counted.
 MOST_LINES = 1000
 #: Lines that differ only in numbers (ids of nodes, offsets, ports) count as equal.
 NUMBER: Final = re.compile(r"\d+")
@@ -23,7 +23,7 @@ class Repeats(logging.Filter):
     """A filter of a log handler. Of equal lines of `loggers`, it passes the first one, and drops and counts the rest.
 
     Once a minute, the number of dropped lines is logged by this module's logger, together with the first log line
-    after the minute. All threads call the filter.
+    after the minute. Several threads may call the filter at the same time.
     """
 
     def __init__(self, loggers: Sequence[str], monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -70,7 +70,7 @@ class Repeats(logging.Filter):
 
 
 class _Line:
-    """A line that was logged, and the number of its repeats. They are counted until the monotonic time `until`."""
+    """A line that was logged, and the number of its repeats. Repeats are counted until the monotonic time `until`."""
 
     __slots__ = ("level", "logger", "repeats", "text", "until")
 

@@ -26,7 +26,7 @@ class Rerouting:
     def is_misrouted(self, record: Any, user_id: str) -> bool:
         """True if the record does not have the user's key and partition, and was not rerouted before."""
         if (record.key, record.partition) == route_of(user_id, self.partitions):
-            return False  # checked first, because this runs for every record and the generator below costs more
+            return False  # checked first: the check of the headers takes more time, and this runs for every record
         return not any(name == REROUTED_HEADER for name, _ in record.headers)
 
     def reroute(self, record: Any, user_id: str) -> bool:

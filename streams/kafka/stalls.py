@@ -1,4 +1,4 @@
-"""Reports, for health and in the log, that a worker reads but cannot commit."""
+"""Reports to the health check and to the log that a worker reads records but cannot commit offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stalls:
     def reason(self) -> str:
         """A text with the time for which commits have failed, and the cause.
 
-        Empty if commits succeed, or have failed for at most `seconds`.
+        The text is empty if commits succeed, or have failed for at most `seconds`.
         """
         failing = self._failing()
         if failing is None or failing.seconds <= self._seconds:
@@ -31,7 +31,7 @@ class Stalls:
         return f"nothing could be committed for {failing.seconds:.0f} s: {failing.reason}"
 
     async def tick(self) -> None:
-        """Measure the stall, and log it when it begins, once a minute while it lasts, and when it is over."""
+        """Measure the stall. Log it when it begins, once a minute while it lasts, and when it is over."""
         failing = self._failing()
         self._metrics.uncommitted_seconds.set(0.0 if failing is None else failing.seconds)
         reason = self.reason

@@ -1,5 +1,5 @@
-"""Language: pure functions that read a text.
+"""Language: pure functions that read a text: its language, its requests, and its worth for memory.
 
-A language that is read by word lists is one file in `languages/`. To add one, add its file. A language with spaces
-between its words is recognised by its section `[function]`.
+English and Chinese have modules of their own. Every other language has a file with word lists in `languages/`. A
+language in Latin letters is recognised by the function words in the section `[function]` of its file.
 """

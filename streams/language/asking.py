@@ -1,8 +1,8 @@
 """Readings: functions that decide whether a phrase in a text is a request.
 
 "Remember my birthday" is a request, "do you remember my birthday?" is not. Most phrases of the settings always count
-as a request. Some of our default phrases also occur in questions and stories. They have a reading, and count only if
-the words around them, within the sentence, allow a request. Texts are in lower case.
+as a request. Some of our default phrases also occur in questions and stories. These phrases have a reading, which
+decides by the other words of the sentence. Texts must be in lower case.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SENTENCE: Final = re.compile(r"[.!?。！？؟\n…]+")
 class Around(NamedTuple):
     """The text around a phrase.
 
-    `before` and `after` are within the phrase's clause, `end` is the mark that ends the clause. `rest` is the text
-    after the phrase up to the end of the sentence.
+    `before` and `after` are the other words of the phrase's clause. `end` is the mark that ends the clause. `rest` is
+    the text after the phrase up to the end of the sentence.
     """
 
     before: str
@@ -54,13 +54,13 @@ _OPENER: Final = re.compile(
     r"|i(?:['’]d| would)? (?:like|love|want|need|expect|ask)|you (?:to|must|should|have to|need to|can|could|may)"
     r"|(?:could|would|will|can) you|help me(?: to)?|siri|alexa|assistant)(?:\s+|$))*"
 )
-"""Words that may stand before an order in its clause."""
+"""Words that may precede "remember" in a clause that is an order, such as "please"."""
 
 _POLITE: Final = re.compile(r"\b(?:could|would|will|can) you\b|\bplease\b")
 _TAG: Final = re.compile(
     r"(?:^|[\s,])(?:ok(?:ay)?|al(?:l )?right|please|yeah|right|(?:will|would|could|can) you)\s*\?+$"
 )
-"""Question tags that may follow an order: "…, ok?"."""
+"""Question tags that may follow an order, such as "…, ok?"."""
 
 _ASKED_WHAT: Final = re.compile(r"(?:what|when|where|who|whose|which|how|why|if|whether|any\w*)\b")
 _PAST: Final = re.compile(r"\s*(?:one\s+)?(?:time|day|night|summer|winter|trip|moment|scene|feeling)\b")
@@ -69,7 +69,7 @@ _SOMEBODY: Final = re.compile(
     r"(?:\s+(?:still|also|even|really|always|never|only|do|does|did|don['’]?t|didn['’]?t|can|can['’]?t|cannot|could"
     r"|couldn['’]?t|will|would|should|must|might|may|not|to|ever|have|had|need|want|try))*$"
 )
-"""Subjects of "remember". If one of these stands before "remember", it is no order."""
+"""Subjects of "remember", such as "I still". A clause in which one of them precedes "remember" is no order."""
 
 
 def orders_in_english(found: re.Match[str]) -> bool:
@@ -78,7 +78,7 @@ def orders_in_english(found: re.Match[str]) -> bool:
     if found[0].endswith("that"):
         if _PAST.match(found.string, found.end()):
             return False
-        if not near.after and not near.end.startswith("?"):  # as in "it is 4711 remember that"
+        if not near.after and not near.end.startswith("?"):  # it ends the clause: "it is 4711 remember that"
             return not _SOMEBODY.search(near.before)
     if not _OPENER.fullmatch(near.before):
         return False
@@ -90,9 +90,9 @@ def orders_in_english(found: re.Match[str]) -> bool:
 
 
 def asks_politely(found: re.Match[str]) -> bool:
-    """True if "could you remember" asks for it: no question word stands before it or after it.
+    """True if "could you remember" is a request. It is no request next to a question word.
 
-    "How could you remember" and "could you remember what …" do not ask for it.
+    So "how could you remember" and "could you remember what …" are no requests.
     """
     near = around(found)
     return not near.before.endswith(("how", "why", "what", "who", "where")) and not _ASKED_WHAT.match(near.after)
@@ -109,7 +109,7 @@ _SELF: Final = re.compile(
     r"(?:我|他|她|它|谁|誰|咱|大家|自己|[们們])(?:[都还還也会會要得能没沒不想才只就仍总總可]|已经|已經|应该|應該|必须|必須|可以|一直|永远"
     r"|永遠|好像|根本|终于|終於|完全|一定|曾经|曾經)*$|[没沒不难難还還忘]$|[没沒]有$|(?:怎么|怎麼|怎样|怎樣|如何)(?:才?能|可以)?$"
 )
-"""Subjects and negations before 记住 that make it a statement."""
+"""Subjects and negations before 记住 ("remember") with which it is a statement, not an order."""
 
 _FOR_ME: Final = re.compile(r"[帮幫给給替]我[们們]?$")
 _MODAL: Final = re.compile(r"能|可以|可不可以|可否|麻[烦煩]|[请請]")
@@ -121,7 +121,7 @@ _OPENER_ZH: Final = re.compile(
     r"|[明后後今当當][天早晚]|[早晚]上|[上下中]午|今后|今後|晚点|早点|出[门門]前?|睡前|周|週|星期|礼拜|禮拜|[\d一二三四五六七八九十两]|点|點|半|号|號"
     r"|日|月|前|[后後]|的?[时時]候?|再|小\w)*"
 )
-"""Words that may stand before 记得 when it is an order."""
+"""Words that may precede 记得 ("remember to") in an order."""
 
 _LONG_AGO: Final = re.compile(
     r"[我他她咱你]?[们們]?(?:小[时時]候|以前|[当當][时時年]|上[次回]|那|有一?[次年回]|曾|[刚剛]才|第一次|最[后後]一次|去年|前年|好像|[过過]|了|很|清楚|起)"
@@ -129,7 +129,7 @@ _LONG_AGO: Final = re.compile(
 
 
 def orders_in_chinese(found: re.Match[str]) -> bool:
-    """True if 记住 is an order. It is no order in a question, or if it says that a person remembers something."""
+    """True if 记住 ("remember") is an order, not a question or a statement that a person remembers something."""
     near = around(found)
     if _FOR_ME.search(near.before):
         return True
@@ -137,7 +137,7 @@ def orders_in_chinese(found: re.Match[str]) -> bool:
 
 
 def reminds_in_chinese(found: re.Match[str]) -> bool:
-    """True if 记得 begins an order, "remember to …". It can also mean "to recall"."""
+    """True if 记得 begins an order ("remember to …"). In other sentences it means "to recall"."""
     near = around(found)
     if near.before.endswith(("不", "还", "還", "没", "沒")) or not _OPENER_ZH.fullmatch(near.before):
         return False
@@ -147,7 +147,7 @@ def reminds_in_chinese(found: re.Match[str]) -> bool:
 
 
 def warns_in_chinese(found: re.Match[str]) -> bool:
-    """True if 别忘了 is not reported speech ("he told me not to forget")."""
+    """True if 别忘了 ("don't forget") is an order, not reported speech ("he told me not to forget")."""
     return not re.search(r"(?:[说說]|叮[嘱囑]|(?:提醒|[叫让讓])(?:我|他|她))[:：]?$", around(found).before)
 
 
@@ -168,7 +168,10 @@ _DONE: Final = re.compile(r"[了过過](?:[吗嗎没沒]|[没沒]有)?$")
 
 
 def asks_for_a_summary(found: re.Match[str]) -> bool:
-    """True unless the text declines or reports a summary, or asks how to make one or whether it was made."""
+    """True if a phrase for a summary is a request.
+
+    It is no request if the text declines or reports a summary, or asks how to make a summary or whether it was made.
+    """
     near = around(found)
     return not _NO_SUMMARY.search(near.before) and not _DONE.search(near.after)
 
@@ -178,13 +181,13 @@ _POLITE_OPENER: Final = re.compile(
     r"|per favore|ma|allora|alsjeblieft|alstublieft|en|maar|mas|olá|então|proszę|i|ale|cześć"
     r"|пожалуйста|и|а|но|только|lütfen|ve|ama|من فضلك|لو سمحت|و|e|[\s¡])*"
 )
-"""Words that may stand before an order, in languages in which an order begins its clause."""
+"""Words that may precede an order, such as "bitte", in languages in which an order begins its clause."""
 
 
 def orders_first(found: re.Match[str]) -> bool:
     """True if the phrase begins its clause, and its sentence is no question.
 
-    Elsewhere in a clause the phrase is a statement, such as "ella recuerda que …".
+    After other words, the phrase is a statement, such as "ella recuerda que …" ("she remembers that …").
     """
     near = around(found)
     if near.rest.rstrip().endswith(("?", "؟")):
@@ -203,7 +206,7 @@ TO_REMEMBER: Final[dict[str, Reading]] = {
 }
 """The readings of phrases that ask to remember only in some contexts.
 
-Phrases such as 请记住 ask in every context, so they have no reading.
+Phrases such as 请记住 ("please remember") are requests in every context, so they have no reading.
 """
 
 FOR_A_SUMMARY: Final[dict[str, Reading]] = dict.fromkeys(SUMMARY_PHRASES, asks_for_a_summary)

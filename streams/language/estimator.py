@@ -1,9 +1,9 @@
 """The local estimator: rates an exchange from its text alone, 0-10, higher if it is more worth remembering.
 
-It replaces a model if none is configured, so it has to be free, fast and repeatable. It does not understand the text.
-It counts signals of statements about a person's life (first person, relations, names, times, plans, tastes), and
-subtracts signals of small talk (courtesies, questions, talk about "you"). The signals are in `signals.py`. Texts are
-read by `reading_en.py`, `reading_zh.py` and, with the word lists in `languages/`, by `list_reading.py`.
+It rates if no model is configured, so it has to be free, fast and repeatable. It does not understand the text. It
+counts signals of statements about a person's life (first person, relations, names, times, plans, tastes), and
+subtracts signals of small talk (courtesies, questions, talk about "you"). `signals.py` defines the signals.
+`reading_en.py` reads English, `reading_zh.py` Chinese, and `list_reading.py` the languages of `languages/`.
 """
 
 from __future__ import annotations
@@ -25,36 +25,43 @@ from streams.language.telling import NOTE, language_of
 from streams.language.word_lists import CODES, lists_of
 
 READ_CHARS: Final = 2_000
-"""Maximum number of characters of a message that are read.
+"""Maximum number of characters that the estimator reads of a message.
 
 A longer message is most likely a pasted document, and its beginning shows whether it is about the user.
 """
 
 REPLY_SHARE: Final = 0.7
-"""Weight of a signal in the assistant's reply, relative to a signal in the user's words."""
+"""The weight of a signal in the assistant's reply. A signal in the user's words has the weight 1."""
 
 FREE_POINTS: Final = 0.5
-"""Points that even small talk makes. They are subtracted from the points of every exchange."""
+"""Points that even small talk gets. They are subtracted from the points of every exchange."""
 
 LENGTH_POINTS: Final = 1.2
-"""Points for each doubling of the words beyond a short sentence: longer messages say more about their author."""
+"""Points for each doubling of the number of words from `SHORT_WORDS` to `LONG_WORDS`.
+
+Longer messages get more points, because they say more about their author.
+"""
 
 SHORT_WORDS: Final = 5
 LONG_WORDS: Final = 36
-"""`LENGTH_POINTS` are given for lengths between these numbers of words."""
+"""`LENGTH_POINTS` depend on the number of words only between `SHORT_WORDS` and `LONG_WORDS`."""
 
 SPARSE_WORDS: Final = 11
-"""If an exchange has fewer words, its points are multiplied by up to 2: signals are then most of the text."""
+"""If an exchange has fewer words, its positive points are multiplied by up to 2.
+
+This is because signals are a larger share of a short text.
+"""
 
 
 LEAST_POINTS, MOST_POINTS = -2.0, 14.0
-"""Limits of the signals' points. Points beyond these limits do not change the estimate any more."""
+"""The minimum and maximum of the signals' points that enter the estimate."""
 
 
 class Told(NamedTuple):
     """The signals of an exchange, their points, and the score (0-10) that follows from the signals alone.
 
-    `signals` are the names of the signals in the user's words, then of those in the reply, with the prefix `reply: `.
+    `signals` are the names of the signals in the user's words, and then of the signals in the reply, which have the
+    prefix `reply: `.
     """
 
     score: float
@@ -87,7 +94,7 @@ _ENGLISH: Final = WEIGHTS["en"]
 
 
 def readable(text: str) -> str:
-    """Return the part of a message that is read: its first `READ_CHARS` characters, without notes in brackets."""
+    """Return the part of a message that is rated: its first `READ_CHARS` characters, without notes in brackets."""
     text = text[:READ_CHARS]
     return NOTE.sub(" ", text) if "[" in text else text
 
@@ -98,9 +105,9 @@ def spoken_chinese(text: str) -> bool:
 
 
 def _read(text: str, language: str | None, *, reply: bool) -> Reading:
-    """Read a message in the exchange's language.
+    """Read a message in the exchange's language, and return its signals and points.
 
-    A Chinese message with Latin letters in it, such as "我住在 Berlin", is read in Chinese and in English.
+    A Chinese message with Latin letters in it, such as "我住在 Berlin", is read as Chinese and as English.
     """
     if not text:
         return 0.0, 0, [], 0.0, _ENGLISH
@@ -115,7 +122,7 @@ def _read(text: str, language: str | None, *, reply: bool) -> Reading:
     chinese = read_chinese(tokens, letters, reply=reply)
     if not _LATIN_LETTER.search(text):
         return chinese
-    struck = "".join(tokens)  # orders to the rater are removed
+    struck = "".join(tokens)  # the text without orders to the rater
     if not _CJK.search(struck):
         return read_english(struck, reply=reply)
     latin = _LATIN.findall(struck)
@@ -127,7 +134,7 @@ def _read(text: str, language: str | None, *, reply: bool) -> Reading:
 
 
 def unread(user: str) -> bool:
-    """True if the estimator cannot read the language of a user's words. Then a low rating means nothing.
+    """True if the estimator cannot read the language of a user's words. If so, its rating has no meaning.
 
     >>> unread("Jag är allergisk mot nötter"), unread("I am allergic to nuts")
     (True, False)
@@ -136,9 +143,9 @@ def unread(user: str) -> bool:
 
 
 def bounded(points: float) -> float:
-    """Return the score (0-10) for some points.
+    """Convert any number of points into a score from 0 to 10.
 
-    From ½ to 9½, the score equals the points. For fewer or more points, it approaches 0 or 10.
+    From ½ to 9½, the score equals the points. For fewer or more points, the score approaches 0 or 10.
     """
     if points < 0.5:
         return 0.25 / (1 - points)
@@ -182,7 +189,7 @@ def estimate(user: str, assistant: str) -> Estimate:
 
 @lru_cache(maxsize=64)
 def estimated_rating(user: str, assistant: str) -> int:
-    """Return the rating of an exchange. Cached, because promotion asks for it up to three times."""
+    """Return the rating of an exchange. The result is cached, because promotion needs it up to three times."""
     return estimate(user, assistant).rating
 
 

@@ -1,7 +1,7 @@
-"""Evidence: the learned part of the local estimator, from a message's words and their n-grams of characters.
+"""Evidence: the learned part of the local estimator. It uses a message's words and their character n-grams.
 
-Each language has a linear model, fitted by `benchmarks/estimator_training.py`: the evidence of a message is a sum of
-coefficients. A few coefficients are for the message as a whole (`SHAPE`). The others are for hashed n-grams of
+English and Chinese have a linear model, fitted by `benchmarks/estimator_training.py`: the evidence of a message is a
+sum of coefficients. A few coefficients are for the message as a whole (`SHAPE`). All others are for hashed n-grams of
 characters. The coefficients are in the file `estimator_weights.bin`.
 """
 
@@ -26,20 +26,20 @@ The n-grams are made of the word between `<` and `>`. The whole word is one more
 """
 
 SMOOTHING: Final = 4
-"""The sum over n words is divided by √(n + `SMOOTHING`).
+"""The sum of the evidence of a message's n words is divided by √(n + `SMOOTHING`).
 
 So a single word is weak evidence, and a long message does not get strong evidence from its length alone.
 """
 
 ROOTS: Final = tuple((SMOOTHING + words) ** -0.5 for words in range(2_010))
-"""1 / √(n + `SMOOTHING`), by the number of words n."""
+"""The factor 1 / √(n + `SMOOTHING`), indexed by the number of words n."""
 
 SIDES: Final = ("user", "reply")
 SHAPE: Final = ("courtesies", "you", "opened")
 """The features of a message as a whole. `opened` is true if the message is about a person's life."""
 
 MOST_COURTESIES, MOST_YOU = 8, 6
-"""The maximum number of courtesies, and of "you", that count in a message."""
+"""The maximum number of courtesies in a message that count as evidence, and the same limit for the word "you"."""
 
 FILE: Final = Path(__file__).with_name("estimator_weights.bin")
 

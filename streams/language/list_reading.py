@@ -1,6 +1,6 @@
-"""Reads a message with the word lists of its language.
+"""Reads a message with the word lists of its language, for the local estimator.
 
-It looks for the first person, for words about a person's life, and for small talk.
+It looks for the first person, for words about a person's life, for numbers, and for small talk.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from streams.language.signals import Reading
 from streams.language.word_lists import Found, Lists, folded
 
 SIGNALS: Final = ("first person", "life", "number", "news")
-"""The names of the signals."""
+"""The names of the signals that word lists can find in a message."""
 
 OWN: Final = 0.9
-"""Points for the first person, if the message has another signal too. If not ("I see"), `OWN_ALONE` counts."""
+"""Points for the first person in a message with another signal. Without one ("I see"), it gets `OWN_ALONE` points."""
 OWN_ALONE: Final = 0.4
 
 NEWS: Final = 0.7
-"""Points for a long word that no list has, together with the first person: "I am left-handed" is worth something."""
+"""Points for a long word that no list has, in a message with the first person, such as "I am left-handed"."""
 
 LIFE: Final = 1.6
 """Points for each word about a person's life. At most `MOST_LIFE` such words count.
 
-They also count without the first person, because most languages leave out "I".
+In a user's message they also count without the first person, because many languages leave out "I".
 """
 MOST_LIFE: Final = 3
 
@@ -35,7 +35,7 @@ NUMBER: Final = 1.0
 COURTESY: Final = -0.8
 YOU: Final = -0.4
 MOST_SMALL_TALK: Final = 3
-"""Maximum number of courtesies, and of "you", that count."""
+"""Maximum number of courtesies that count in a message, and the same limit for the word "you"."""
 
 SHORT_QUESTION: Final = 7
 """Maximum number of words of a question without a question mark.
@@ -57,14 +57,15 @@ def _nothing_learned() -> Weights:
     return Weights({"bias": 0.0, "signals": 1.0, "scale": 0.0, **dict.fromkeys(SIDES, shape)}, b"")
 
 
-#: No coefficients were learned for these languages. With these weights, the score depends on the points alone.
+#: The weights of all languages with word lists. They have no learned coefficients, so only the signals' points count.
 WEIGHTS: Final = _nothing_learned()
 
 
 def read(lists: Lists, text: str, *, reply: bool) -> Reading:
-    """Read a message without its questions, because a question says nothing about its speaker.
+    """Read a message. Questions are ignored, because a question says nothing about its speaker.
 
-    A reply counts only if its speaker says "I": an assistant's explanation says nothing about the user.
+    A reply has signals only if it has the first person, because an assistant's explanation says nothing about the
+    user.
     """
     courtesies = you = words = 0
     own = news = number = False
@@ -91,7 +92,7 @@ def read(lists: Lists, text: str, *, reply: bool) -> Reading:
 
 
 def _told(lists: Lists, sentence: str, found: Found) -> Iterator[tuple[str, Found]]:
-    """Yield the parts of a sentence that are statements, each with the words found in it.
+    """Yield the parts of a sentence that are statements, each with the result of its search.
 
     If the sentence is a question, only its clauses before the last clause are yielded; else the whole sentence.
     """

@@ -1,4 +1,4 @@
-"""Search for phrases in a text."""
+"""Search for phrases in a text, such as the phrases with which a user asks to remember something."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from schemas.phrases import ELSEWHERE
 from streams.language.asking import Reading
 from streams.language.telling import language_of
 
-#: In a text of at most this many characters, the language may not be recognised, so phrases of all languages count.
+#: Texts of at most this many characters are searched for phrases of all languages, because their own language may not
+#: be recognised.
 SHORT_TEXT = 40
 
 _HERE = ("en", "zh")
 
 
 class Phrases:
-    """Says whether a text contains one of these phrases. Case is ignored.
+    """A set of phrases, with a search whether a text contains one of them. Case is ignored.
 
     Phrases in Latin letters are found as whole words only: "like" is not found in "likely".
 
     >>> Phrases(["like"]).found_in("I LIKE tea"), Phrases(["like"]).found_in("unlikely")
     (True, False)
 
-    For speed, a phrase's longest word is looked for as plain text, and the phrase's pattern is tried only if the text
-    contains that word. Most texts contain none of these words. A single pattern for all phrases would take ten times
-    as long. If one of these words contains another one, only the shorter one is looked for at first. A text in ASCII
-    is searched only for words in ASCII.
+    For speed, each phrase has a search word, its longest word. The phrase's pattern is tried only if the text
+    contains the search word, and most texts contain no search word. A single pattern for all phrases would take ten
+    times as long. If a search word contains another search word, the first pass looks only for the shorter one. A
+    text in ASCII is searched only for words in ASCII.
 
-    If a phrase has a reading, it counts only if the reading returns True. Our default phrases in languages other than
+    If a phrase has a reading, it counts only if the reading returns True. Default phrases in languages other than
     English and Chinese are not looked for in an English or Chinese text of more than `SHORT_TEXT` characters.
     """
 
@@ -68,9 +69,8 @@ class Phrases:
 class _Sought(NamedTuple):
     """Phrases, prepared for the search.
 
-    `phrases` has three things for each phrase: a word of it, its pattern, and a function that decides on a match, if
-    there is one. A pattern is tried only if the text contains the word. `words` has these words; `ascii` has only
-    those in ASCII.
+    `phrases` has for each phrase its search word, its pattern, and its reading (None if it has none). `words` are the
+    search words of the first pass, `ascii` those of them that are in ASCII.
     """
 
     phrases: tuple[tuple[str, re.Pattern[str], Reading | None], ...]
@@ -86,9 +86,9 @@ def _sought(phrases: Sequence[tuple[str, Reading | None]]) -> _Sought:
 
 
 def _without_dots(lowered: str) -> str:
-    """Replace the dotless i, and an i with a combining dot, by i.
+    """Replace the dotless i, and an i with a combining dot, by a plain i.
 
-    Turkish has a dotted and a dotless i. In lower case, their capitals can become any of these forms.
+    Turkish has a dotted and a dotless i, and lower-casing their capital letters can give any of the three forms.
     """
     if "ı" in lowered or "\u0307" in lowered:
         return lowered.replace("ı", "i").replace("i\u0307", "i")
@@ -99,8 +99,8 @@ _BREAK = re.compile(r"[\s'’]+")
 
 _ELSEWHERE = frozenset(_without_dots(phrase) for phrase in ELSEWHERE)
 
-#: Letters of scripts with spaces between words. Plain Latin letters are not included, because Chinese texts have them
-#: without spaces.
+#: Letters of scripts with spaces between words. Plain Latin letters (a-z) are not included, because Chinese texts
+#: contain such letters without spaces around them.
 _SPACED = re.compile("[\u00aa-\u024f\u0370-\u06ff\u1e00-\u1fff]")
 
 

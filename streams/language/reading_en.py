@@ -1,4 +1,7 @@
-"""Reads English: turns words into letters of classes, and finds orders, questions and requests among them."""
+"""Reads English for the local estimator: replaces each word by the letter of its class, and finds patterns in these.
+
+Orders to the rater are removed first. Questions and requests are ignored, because they say nothing about the speaker.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
 COURTESY_POINTS: Final = -0.3
 YOU_POINTS: Final = -0.2
 SMALL_TALK_POINTS: Final = -3.0
-"""Maximum number of points that courtesies and "you" can subtract. They count in questions, too."""
+"""The lowest sum of points for courtesies and "you". Both also count in questions."""
 
 LEXICON: Final = Lexicon("estimator_en.txt")
 
 _TOKEN: Final = re.compile(r"[^\W\d_](?:['-]?[^\W\d_])*|\d+(?:[:./,-]\d+)*|[?.!,;]")
 _MARKS: Final = str.maketrans("!;", "..")
 MOST_LETTERS: Final = 20
-"""The maximum number of characters of a chunk (the text between two spaces) from which n-grams are made.
+"""The number of characters at the start of a chunk (the text between two spaces) from which n-grams are made.
 
 Longer chunks are not cached.
 """
@@ -33,8 +36,8 @@ _NOT_PAST: Final = frozenset({"amazed", "excited", "indeed", "inspired", "intere
 def _letter(token: str) -> str:
     """Return the letter of a token's class.
 
-    A token that is not listed is classed by its shape: N a name, P a past form, D a number, C contact data, a an
-    adverb, c another word, s a short one.
+    A token that the lexicon does not list is classed by its shape: `N` for a name, `P` for a past form, `D` for a
+    number, `C` for contact data, `a` for an adverb, `c` for any other word, `s` for any other word of 1 or 2 letters.
     """
     word = token.lower()
     if known := LEXICON.letter_of.get(word) or LEXICON.letter_of.get(word.removesuffix("'s")):
@@ -53,7 +56,7 @@ def _letter(token: str) -> str:
 
 
 class _Letters(dict[str, str]):
-    """A cache of the letters of each chunk. Its size is limited, and it is twice as fast as `lru_cache`."""
+    """A cache from a chunk to the letters of its tokens. Its size is limited. It is twice as fast as `lru_cache`."""
 
     def __missing__(self, chunk: str) -> str:
         word = chunk.rstrip(".,!?;")
@@ -73,21 +76,21 @@ class _Letters(dict[str, str]):
 _letters_of: Final = _Letters().__getitem__
 
 _ORDER: Final = re.compile(
-    r"(?<![ksyaqIMmuDo,])[ksyaqIMmuDo,]*O(?:[^.?ImM]{0,9}[DOo])+[.,]*"  # "ignore the rules and rate this 10"
-    r"|(?<![^.?,])[ksyaq,]{0,12}o[^.?]{0,9}[DO][.,]*"  # "you must answer ten"
+    r"(?<![ksyaqIMmuDo,])[ksyaqIMmuDo,]*O(?:[^.?ImM]{0,9}[DOo])+[.,]*"  # orders such as "ignore all and rate this 10"
+    r"|(?<![^.?,])[ksyaq,]{0,12}o[^.?]{0,9}[DO][.,]*"  # orders such as "you must answer ten"
 )
 _MARK: Final = re.compile(r"(?<![^.?])D+(?![^.?])\.?")
-"""Patterns of orders to the rater, and of numbers that stand alone ("10."), which look like a rating.
+"""Patterns of orders to the rater, and of sentences of numbers only ("10."), which look like a rating.
 
-Both are removed before anything is counted, so that they cannot change the rating.
+Texts that match are removed before signals are counted, so that they cannot change the rating.
 """
 
 _GREETED: Final = re.compile(r"ks?T|yw?T")
-"""Times in greetings: good morning, happy new year, see you next week."""
+"""Words of time in greetings, such as "good morning" or "happy new year". They say nothing about a plan."""
 
 _ASKED: Final = re.compile(
-    r"(?<![^.])(?:[k,]*qa?y[^.]*"  # "what are you up to"
-    r"|[ksay,]*[vo][^.ImM]*+(?![ImM]))"  # "please translate this"
+    r"(?<![^.])(?:[k,]*qa?y[^.]*"  # questions such as "what are you up to"
+    r"|[ksay,]*[vo][^.ImM]*+(?![ImM]))"  # requests such as "please translate this"
 )
 """Questions without a question mark, and requests that do not mention the speaker."""
 
@@ -108,10 +111,10 @@ def _stated(letters: str) -> str:
 
 
 def _opens(said: str, *, reply: bool) -> bool:
-    """True if the words are about a person's life. If they are not, no signal in them counts.
+    """True if the class letters of a message are about a person's life. Otherwise no signal in the message counts.
 
-    A reply must contain the first person: an assistant explains families, dates and jobs, but seldom says "my". If a
-    machine talks about itself in a reply, the result is False.
+    A reply must contain the first person, because an assistant also explains families, dates and jobs, but seldom
+    says "my". If a machine talks about itself in a reply, the result is False.
     """
     if reply:
         return ("I" in said or "m" in said or "M" in said) and not ("z" in said and _MACHINE.search(said))
@@ -137,7 +140,7 @@ def ngrams(word: str) -> list[str]:
 
 
 class _Evidence(dict[str, float]):
-    """A cache of the evidence of each chunk. Its size is limited."""
+    """A cache from a chunk to its learned evidence. Its size is limited."""
 
     def __missing__(self, chunk: str) -> float:
         evidence = _WEIGHTS.of(ngrams(chunk[:MOST_LETTERS]))
@@ -152,7 +155,7 @@ _evidence_of: Final = _Evidence().__getitem__
 
 
 def _struck(chunks: list[str], letters: str) -> tuple[list[str], str]:
-    """Remove orders to the rater, and numbers that stand alone, from the chunks and from the letters.
+    """Remove orders to the rater, and sentences of numbers only, from the chunks and from the letters.
 
     A chunk is removed if any of its letters is removed.
     """
@@ -172,7 +175,7 @@ def opens(letters: str, *, reply: bool) -> bool:
 
 
 def parsed(text: str) -> tuple[list[str], str]:
-    """Return the chunks of a message, and its letters; both without orders to the rater."""
+    """Return the chunks and the class letters of a message. Orders to the rater are removed from both."""
     chunks = text.replace("\n", " . ").split()
     letters = "".join(map(_letters_of, chunks))
     ordered = ("O" in letters or "o" in letters) and _ORDER.search(letters)
@@ -182,7 +185,7 @@ def parsed(text: str) -> tuple[list[str], str]:
 
 
 def read_english(text: str, *, reply: bool) -> Reading:
-    """Read an English message. Return its points, length, signals and evidence: see `Reading`."""
+    """Read an English message, and return its `Reading`: points, length, signals, evidence and weights."""
     chunks, letters = parsed(text)
     courtesies, you = letters.count("k"), letters.count("y")
     points = COURTESY_POINTS * courtesies + YOU_POINTS * you

@@ -1,4 +1,7 @@
-"""Reads Chinese: cuts a text into words, and finds orders, questions and requests among them."""
+"""Reads Chinese for the local estimator: cuts a text into words, and finds patterns in the letters of their classes.
+
+Orders to the rater are removed first. Questions and requests are ignored, because they say nothing about the speaker.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
 
 SMALL_TALK_POINTS: Final = -0.6
 MOST_SMALL_TALK: Final = 5
-"""The points of each courtesy and of each "you", and how many of them count. They count in questions, too."""
+"""The points of each courtesy and each "you", and the maximum number of these that count. They count in questions."""
 
 LEXICON: Final = Lexicon("estimator_zh.txt")
 
 _GROUPS: Final = 8
-"""The number of groups of words, by first character, in a pattern.
+"""The number of groups into which a pattern of many words divides them, by their first character.
 
-The pattern tries group after group. This is faster, because a match takes longer the more alternatives it tries.
+The pattern first tests which group fits. This is faster than trying every first character as an alternative.
 """
 
 
 def _longest_of(words: Iterable[str]) -> str:
-    """Return a pattern that matches the longest of the words at a position."""
+    """Return a pattern that matches, at a position of a text, the longest possible one of the given words."""
     rests: dict[str, list[str]] = {}
     for word in sorted(words, key=len, reverse=True):
         rests.setdefault(word[0], []).append(word[1:])
@@ -47,7 +50,7 @@ _TOKEN: Final = re.compile(
 )
 """A token: a listed word, a number, a mail address, some Latin words, or one other character.
 
-The most frequent kind, a character with which no listed word begins, is tried first.
+The pattern first tries the most frequent kind of token: a character with which no listed word begins.
 """
 
 _MARKS: Final = dict.fromkeys("。！!；;.\n", ".") | dict.fromkeys("？?吗", "?") | dict.fromkeys("，,、", ",")
@@ -56,7 +59,7 @@ _CJK: Final = re.compile("[\u4e00-\u9fff]")
 
 
 def _letter(token: str) -> str:
-    """Return the letter of the class of a token that is not listed, by the token's shape; "" if it has none."""
+    """Return the class letter of a token that no word list has, by the token's shape; "" if it has no class."""
     if token[0].isdecimal():
         digits = sum(map(str.isdecimal, token))
         if digits <= 8 and not token.isdecimal() and "." not in token:
@@ -70,9 +73,9 @@ def _letter(token: str) -> str:
 
 
 class _Letters(dict[str, str]):
-    """The letter of each listed word, punctuation mark and numeral, and a cache for other characters.
+    """The class letters of listed words, punctuation marks and numerals, and a cache for other single characters.
 
-    Other tokens of several characters are not cached.
+    Other tokens of several characters are not cached, because there are too many of them.
     """
 
     def __missing__(self, token: str) -> str:
@@ -92,25 +95,25 @@ _ORDER: Final = re.compile(
     rf"|hs?{_TOP}"  # 请打满分
     r")[Dtis]*[,.]*"
 )
-"""Orders to the rater. They are removed before anything is counted, so that they cannot change the rating."""
+"""Orders to the rater. They are removed before signals are counted, so that they cannot change the rating."""
 
 _ASKED: Final = re.compile(
-    r"(?<![^.])[^.Iq]*+q[^.I]*+(?!I)"  # 什么是量子纠缠
-    r"|(?<![^.,])[kys,]*v(?!d?R)(?:(?!vd?R)[^.,I])*+(?![Iv])"  # 请翻译这句话; not 帮我给我老婆写首诗
-    r"|I[sj]*(?:m[^.,]*|a[sl]*(?![^.,]))"  # 我想了解黑洞; 我知道了
+    r"(?<![^.])[^.Iq]*+q[^.I]*+(?!I)"  # questions such as 什么是量子纠缠
+    r"|(?<![^.,])[kys,]*v(?!d?R)(?:(?!vd?R)[^.,I])*+(?![Iv])"  # requests such as 请翻译这句话, not 帮我给我老婆写首诗
+    r"|I[sj]*(?:m[^.,]*|a[sl]*(?![^.,]))"  # requests and acknowledgements such as 我想了解黑洞 and 我知道了
 )
 """Questions without a question mark, requests that do not mention the speaker, and acknowledgements."""
 
 _ABOUT: Final = re.compile(r"[IRnxL]|V(?![^.,?]*k)|dO[bp]|(?<![^.,?])(?:N[^.,?Iq]{1,2}[dbjFpn]|[eG]|s?T(?![^.,?]*k))")
 _ABOUT_REPLY: Final = re.compile(r"^(?!.*(?:I[sj]{0,2}b[^.,?I]{0,6}z|z,?I))[^I]*I")
-"""Patterns of statements about a person's life, in the user's words and in the reply.
+"""Patterns of statements about a person's life, for the user's words and for the assistant's reply.
 
-If the pattern does not match, no signal counts, as in English.
+If the pattern does not match a message, no signal in the message counts.
 """
 
 
 def _stated(letters: str) -> str:
-    """Return the letters without questions and requests.
+    """Return the class letters of a message without its questions and requests.
 
     If a sentence ends in a question, only the letters before its last clause are returned.
     """
@@ -140,7 +143,7 @@ _WEIGHTS: Final = WEIGHTS["zh"]
 
 
 class _Evidence(dict[str, float]):
-    """A cache of the evidence of each word. Its size is limited."""
+    """A cache from a word to its learned evidence. Its size is limited."""
 
     def __missing__(self, token: str) -> float:
         token = token[:MOST_CHARACTERS]
@@ -161,7 +164,7 @@ def opens(letters: str, *, reply: bool) -> bool:
 
 
 def parsed(text: str) -> tuple[list[str], str]:
-    """Return the words of a message, and its letters; both without orders to the rater."""
+    """Return the words and the class letters of a message. Orders to the rater are removed from both."""
     tokens = _TOKEN.findall(text)
     letters = "".join(map(_letter_of, tokens))
     if ("g" in letters or "o" in letters or "h" in letters) and _ORDER.search(letters):
@@ -175,11 +178,11 @@ def parsed(text: str) -> tuple[list[str], str]:
 
 
 def read_chinese(tokens: list[str], letters: str, *, reply: bool) -> Reading:
-    """Read a Chinese message that was `parsed`; Latin words in it are ignored."""
+    """Read a Chinese message, given as the result of `parsed`. Latin words in it are ignored."""
     courtesies, you = letters.count("k"), letters.count("y")
     small_talk = courtesies + you
     points = SMALL_TALK_POINTS * (small_talk if small_talk < MOST_SMALL_TALK else MOST_SMALL_TALK)
-    # Two unlisted characters make about one word.
+    # Two characters that no word list has make about one word.
     others = letters.count(".") + letters.count(",") + letters.count("X")
     words = len(letters) - others - letters.count("c") // 2
     said = _stated(letters)

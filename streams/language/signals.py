@@ -1,8 +1,8 @@
-"""Signals: patterns to find in a message, written in the letters of word classes.
+"""Signals: patterns with which the local estimator finds statements about a person's life in a message.
 
-A message is read in two steps. First, each word becomes the letter of its class, so that "I finally moved" and "we
-just settled" become the same short string. Then signals are found: patterns over that string, each worth some points.
-Each language has a file with its classes and signals: `estimator_en.txt`, `estimator_zh.txt`.
+A message is read in two steps. First, each word is replaced by the letter of its class, so that "I finally moved" and
+"we just settled" become the same short string. Then signals, which are patterns over such strings, are found and give
+points. English and Chinese each have a file with their classes and signals: `estimator_en.txt`, `estimator_zh.txt`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Signal(NamedTuple):
     points: float
     most: int
     needs: str
-    """A letter without which the pattern cannot match. It is looked for first, which saves most of the time."""
+    """A letter without which the pattern cannot match. Searching for this letter first saves most of the time."""
     find: re.Pattern[str]
 
 
 class Lexicon:
     """The word classes and signals of a language, from a data file in this folder.
 
-    A section of the file begins with a line in brackets; `#` is a comment. A word belongs to the first class that
+    A line in brackets begins a section of the file, and `#` begins a comment. A word belongs to the first class that
     lists it.
     """
 
@@ -71,7 +71,7 @@ class Lexicon:
         ]
 
     def count(self, said: str) -> tuple[float, list[str]]:
-        """Return the points of all signals that the letters contain, and the names of these signals."""
+        """Return the points of all signals in a string of class letters, and the names of these signals."""
         total, names = 0.0, []
         for needs, phrases in self._phrases:
             if needs in said:

@@ -13,10 +13,10 @@ from streams.language.word_lists import WORD, folded, sections
 LATIN: Final = ("de", "es", "fr", "it", "nl", "pl", "pt", "tr")
 _ENGLISH, _UNREAD = "en", "unread"
 _MARKS: Final = dict(zip((_ENGLISH, *LATIN, _UNREAD), "0123456789", strict=True))
-"""A mark for each language. English is the first, so that it wins a tie with another language."""
+"""A one-character mark for each language. English is the first, so that it wins a tie with another language."""
 
 LEAST_SHARE: Final = 0.2
-"""The minimum share of a text's words that the language must have. With less, the text is in another language."""
+"""The minimum share of a text's words that belong to a language, if the text counts as written in this language."""
 
 CLEARLY: Final = 3
 """A text is clearly English if it has more than this many English words for each word of other languages."""
@@ -25,19 +25,19 @@ BEGINNING: Final = 600
 """The number of characters of a text that are read to recognise its language."""
 
 GLANCE: Final = 100
-"""The number of characters that are read first. They are enough if they are clearly English."""
+"""The number of characters of a text that are tested first. If they are clearly English, no more are read."""
 
 FEW_WORDS: Final = 3
-"""A text in ASCII that has at most this many different words, all unknown, is taken for English."""
+"""An ASCII text of at most this many different words counts as English if no language has any of these words."""
 
 LETTER: Final = 2
-"""A letter that identifies a language counts as much as this many words."""
+"""A letter that identifies a language counts as this many words of the language."""
 
 MOST_LANGUAGES: Final = 3
-"""If more languages than this have a word, like `allerg*`, it counts for none of them."""
+"""A word that more languages than this have, such as `allerg*`, counts for none of them."""
 
 LONGEST_WORD: Final = 24
-"""The length of the longest word that is cached, in characters."""
+"""The maximum length, in characters, of a word whose languages are cached."""
 
 _LISTS: Final = ("self", "life", "courtesy", "asking")
 NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
@@ -54,7 +54,10 @@ _SCRIPTS: Final = (
     ("ar", re.compile("[\u0620-\u064a\u066e-\u06d3]"), re.compile("[پچژگکیٹڈڑےھہ]")),
     ("th", re.compile("[\u0e01-\u0e5b]"), None),
 )
-"""For each script: the language that is read, its letters, and letters that only other languages have."""
+"""For each script: the language that we can read, the script's letters, and the letters of other languages in it.
+
+A text with letters of other languages counts as unreadable.
+"""
 
 
 def _telling() -> tuple[dict[str, str], dict[str, str]]:
@@ -76,9 +79,9 @@ _NOTHING: Final = repeat("")
 
 
 class _Known(dict[str, str]):
-    """A cache from a word to the marks of the languages whose lists have the word, or a beginning of it.
+    """A cache from a word to the marks of the languages whose lists have the word, or a beginning of the word.
 
-    Its size is limited. Listed endings are not used, because they identify no language.
+    The size of the cache is limited. Endings in the lists are not used, because they identify no language.
     """
 
     def __init__(self) -> None:
@@ -116,7 +119,7 @@ _LETTERS: Final = {
 
 @lru_cache(maxsize=64)
 def language_of(text: str) -> str | None:
-    """Return the code (ISO 639-1) of the language that a text is read in; None if no such language is recognised.
+    """Return the code (ISO 639-1) of a text's language; None if it is none of the languages that we can read.
 
     >>> language_of("Ich wohne in Kiel"), language_of("我住在青岛"), language_of("Jag bor i Lund och har en hund")
     ('de', 'zh', None)
@@ -143,10 +146,10 @@ def language_of(text: str) -> str | None:
 
 
 def _clearly_english(words: list[str], least: int) -> bool:
-    """True if the words are clearly English.
+    """True if the words of a text are clearly English.
 
-    Only words that a single language has are counted. At least `least` of them must be English, and few may be of
-    other languages.
+    Only words that a single language has are counted. At least `least` of these must be English, and few may belong
+    to other languages.
     """
     marks = "".join(map(_alone, words, _NOTHING))
     english = marks.count(_MARKS[_ENGLISH])
@@ -157,7 +160,7 @@ def _clearly_english(words: list[str], least: int) -> bool:
 def _latin(text: str) -> str | None:
     """Return the language of a text in the Latin script; None if it is not recognised.
 
-    English is recognised by words that no other language has, the other languages by all known words and letters.
+    If words that only English has do not decide, the language with the most known words and letters is returned.
     """
     says_i = _I.search(text, 0, BEGINNING) is not None
     text = folded(text[:BEGINNING])

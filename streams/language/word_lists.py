@@ -12,25 +12,28 @@ from typing import Final, NamedTuple, Protocol
 FOLDER: Final = Path(__file__).parent / "languages"
 
 CODES: Final = ("ar", "de", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr")
-"""The languages with lists (ISO 639-1). English and Chinese are read by rules of their own."""
+"""The codes (ISO 639-1) of the languages that are read by word lists. English and Chinese have their own modules."""
 
 UNSPACED: Final = {"ja": 2, "th": 4}
-"""Languages without spaces between words, with the approximate number of letters of a word."""
+"""Languages without spaces between words, with the average number of letters of a word (approximate)."""
 
 LONG_WORD: Final = {"ar": 4, "ko": 3}
-"""The minimum number of letters of a long word in these languages. In all other languages it is 5."""
+"""By language, the minimum number of letters of a word that counts as long. In all other languages it is 5."""
 
 WORD: Final = re.compile(r"[^\W\d_]+'?")
 
 _POINTS_OF_ARABIC: Final = re.compile("[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640]")
 _FOLDED: Final = str.maketrans("أإآٱىةئؤёı’", "اااايهيوеi'")
-#: The article, and small words before it, which are written together with the next word.
+#: The Arabic article and the particles before it, which are written together with the next word.
 _BEFORE_IN_ARABIC: Final = re.compile("[وف]?[بلك]?(?:ال)?")
 _NEGATIONS: Final = frozenset(("no", "non", "não", "nie", "не", "لا"))
 
 
 def folded(text: str) -> str:
-    """Return a text in lower case, with one form of each Arabic letter and no Arabic points, and one kind of i."""
+    """Return a text in lower case, without differences in spelling that the word lists ignore.
+
+    Variants of an Arabic letter become one letter, Arabic diacritics are removed, and Turkish kinds of i become `i`.
+    """
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFC", text.replace("İ", "i")).lower().translate(_FOLDED)
@@ -66,10 +69,10 @@ class Found(NamedTuple):
     you: int
     own: bool
     life: frozenset[str]
-    #: True if there is a long word that is neither listed nor a function word.
+    #: True if the sentence has a long word that is neither listed nor a function word.
     news: bool
     words: int
-    #: `asks`: its words make the sentence a question. `asks_if_short`: they make it a question if it is short.
+    #: `asks`: the sentence is a question because of its words. `asks_if_short`: it is a question only if it is short.
     asks: bool
     asks_if_short: bool
 
@@ -87,7 +90,7 @@ class _Section:
     def __init__(self, listed: Iterable[str], language: str) -> None:
         self._words, self._beginnings, self._endings = set[str](), set[str](), set[str]()
         self._before = _BEFORE_IN_ARABIC if language == "ar" else None
-        #: Phrases by their first word. Each has the other words, and whether the last one is a beginning of a word.
+        #: Phrases, by their first word: each phrase's further words, and True if its last word is only a beginning.
         self._phrases: dict[str, list[tuple[list[str], bool]]] = {}
         for word in listed:
             parts = WORD.findall(word)
@@ -101,7 +104,7 @@ class _Section:
                 self._words.add(word)
 
     def entry(self, word: str) -> str:
-        """Return the listed word, beginning or ending that matches this word; empty if none does."""
+        """Return the listed word, beginning or ending that matches `word`; an empty text if none matches."""
         if self._before is None:
             return self._plain(word)
         before = self._before.match(word)
@@ -118,7 +121,7 @@ class _Section:
         return next((word[place:] for place in range(len(word)) if word[place:] in self._endings), "")
 
     def phrase(self, words: Sequence[str], place: int) -> int:
-        """Return the number of words of the longest phrase that begins at index `place`; 0 if none begins there."""
+        """Return the number of words of the longest listed phrase that begins at `words[place]`; 0 without one."""
         longest = 0
         for rest, is_beginning in self._phrases.get(words[place], ()):
             found = words[place + 1 : place + 1 + len(rest)]
@@ -150,15 +153,15 @@ class _Kinds(NamedTuple):
 
 
 class SpacedLists(dict[str, _Kinds]):
-    """The lists of a language with spaces between words; also a cache of the kinds of each word, of limited size."""
+    """The word lists of a language with spaces between words. As a dict, it caches words' kinds, up to a limit."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
         found = sections(language)
         self._common = frozenset(found.get("function", ()))
         self._long = LONG_WORD.get(language, 5)
-        #: In Korean, a question word makes a question anywhere in a sentence. In other languages it does so only as
-        #: the first word; endings count anywhere.
+        #: In Korean, a question word at any position makes a sentence a question. In other languages only the first
+        #: word can be a question word; but an ending that marks a question counts at any position.
         self._asks_anywhere = language == "ko"
         first = [word for word in found["asking"] if not (self._asks_anywhere or word.startswith("*"))]
         self._own, self._own_first, self._life, self._courtesy, self._you, self._asking, self._asking_first = (
@@ -221,7 +224,7 @@ class SpacedLists(dict[str, _Kinds]):
 
 
 class UnspacedLists:
-    """The lists of a language without spaces between words: their words are found at any position."""
+    """The word lists of a language without spaces between words. Listed words are found at any position of a text."""
 
     def __init__(self, language: str) -> None:
         found = sections(language)

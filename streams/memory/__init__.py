@@ -1,1 +1,1 @@
-"""long-term: events change the shards, and memories age."""
+"""Long-term memory: events of the topic `long-term` change the shards, and jobs let memories age."""

@@ -1,6 +1,6 @@
 """Long-term agent: decodes events of `long-term`, embeds their texts, and applies each group in one transaction.
 
-Short-term memories go to the notes of their session instead.
+Events that ask for a short-term memory are given to the session notes instead of a shard.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def decode(record: Any) -> LongTermEvent:
 
 
 def decoder(memory: MemorySettings) -> Callable[[Any], LongTermEvent]:
-    """Return a function like `decode`. If a memory has no importance, it also sets the importance of its text."""
+    """Return a function that decodes like `decode`, and computes the importance of memories that state none."""
     importance = Importance(memory)
     return lambda record: importance.weighed(decode(record))
 
 
 def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
-    """Split the events into parts, in order. Within a part, no event id is used by two users.
+    """Split events into parts, in order, so that no two users have the same event id within a part.
 
-    This is needed because a part's vectors are looked up by event id.
+    Otherwise a user could get another user's vector, because a part's vectors are looked up by event id.
     """
     parts, users, start = list[Sequence[LongTermEvent]](), dict[uuid.UUID, str](), 0
     for place, event in enumerate(events):
@@ -79,8 +79,8 @@ class LongTermAgent:
     """Writes promotions and commands into the shard of their partition.
 
     A shard records the offset up to which its events are applied. After the loss of a disk or a move to another
-    worker, this offset may be lower than the offset of the next records. Then the records in between are read from
-    the log and applied first. `read` returns the records of a partition between two offsets.
+    worker, this offset may be lower than the offset of the next fetched records. Then the agent first reads the
+    records in between from the log and applies them. `read` returns the records of a partition between two offsets.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class LongTermAgent:
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any]:
         """Queue a fetched batch of a partition.
 
-        The caller must await the result before the batch counts as processed. The result is cancelled if the
-        partition is revoked first. Raises `ShardNotHere` if another worker has the partition.
+        The caller must await the returned awaitable before the batch counts as processed. It is cancelled if the
+        partition is revoked before. Raises `ShardNotHere` if another worker has the partition.
         """
         writer = self._writers.get(partition)
         if writer is None:
@@ -120,7 +120,7 @@ class LongTermAgent:
         return await writer.join(records)
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own these partitions, and no others. Their shards count as behind until `catch_up` has been called.
+        """Own exactly these partitions. Their shards count as behind the log until `catch_up` has finished.
 
         Waiting records belong to an earlier assignment. They are dropped, because they are read again.
         """
@@ -163,11 +163,10 @@ class LongTermAgent:
             await self._notes.take(partition, events)
 
     async def _not_in_for_good(self, partition: int, records: Sequence[Any]) -> Sequence[Any]:
-        """Return the records without those below the shard's low watermark, which were applied before.
+        """Return the records at or above the shard's low watermark. Records below it are already applied.
 
-        This is for a log that is read again. If the log does not match the watermark, the log is new: either the
-        broker has lost its data, or this worker's data directory comes from another broker. Then all records are
-        returned.
+        If the log does not match the watermark, the log is new: either the broker has lost its data, or this worker's
+        data directory comes from another broker. Then all records are returned.
         """
         low = await self._shards.call(partition, Shard.low_watermark)
         if low is None or records[0].offset >= low.offset:
@@ -188,16 +187,16 @@ class LongTermAgent:
         return sorted(partition for partition, event in self._caught_up.items() if not event.is_set())
 
     async def caught_up(self, partition: int) -> None:
-        """Wait until the partition's shard has caught up. Raises `ShardNotHere` if another worker has it."""
+        """Wait until the partition's shard has caught up. Raises `ShardNotHere` if another worker has the shard."""
         if partition not in self._caught_up:
             raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
         await self._caught_up[partition].wait()
 
     async def catch_up(self, partition: int, committed: int) -> None:
-        """Apply all records up to the consumer group's `committed` offset that the shard does not have.
+        """Apply all records below the consumer group's `committed` offset that the shard does not have.
 
         The shard may be new on this worker, or its disk may have been lost. If partitions are assigned meanwhile, the
-        shard does not count as caught up, because the committed offset is then fetched again.
+        shard does not count as caught up, because the caller then fetches the committed offset again.
         """
         caught_up = self._caught_up.get(partition)
         if caught_up is None:
@@ -229,7 +228,7 @@ class LongTermAgent:
                 reached(part[-1].offset + 1 - start, end - start)
         await self._apply(partition, [], end, again=True)
         caught_up = self._caught_up.get(partition)
-        if caught_up is not None and caught_up.is_set():  # it was behind because the log lacks some offsets
+        if caught_up is not None and caught_up.is_set():  # behind only because the log lacks some offsets
             self._coming_back.is_back([partition], "memories")
         log.info("shard %d: it has caught up", partition)
         return end
@@ -237,7 +236,7 @@ class LongTermAgent:
     async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int, *, again: bool) -> None:
         """Apply events, and record that the shard has all events below the offset `position`.
 
-        `again` is true if some of them may be applied already: these are removed before the texts are embedded.
+        `again` is true if some events may be applied already. Such events are removed before texts are embedded.
         """
         *before, last = apart(events)
         for part in before:

@@ -1,9 +1,9 @@
 """Analytics job: recreates the analysts' copy on a timer, and on request.
 
 Each shard's rows are exported on the shard's own thread, and a thread of low priority assembles the copy. The
-processor time of a copy is measured. The next copy waits until the average use since the beginning of this copy is at
-most `SHARE` of a core. A failed copy is logged and counted, and does not stop the worker. If copies are disabled, but
-a copy was made on request, it is recreated when something was forgotten. Otherwise it would keep the forgotten texts.
+processor time of a copy is measured. The next copy waits until the average use since the beginning of the last copy
+is at most `SHARE` of a core. A failed copy is logged and counted, and does not stop the worker. Even if copies are
+disabled, an existing copy is recreated when something was forgotten, because it would keep the forgotten texts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ T = TypeVar("T")
 
 Exported = tuple[Fingerprint, frozenset[str]]
 
-#: Maximum share of a core that copies on a timer use on average. So larger shards are copied less often.
+#: Maximum share of a core that copies on a timer use on average. Because of this limit, large shards are copied less
+#: often.
 SHARE: Final = 0.05
 
 #: Seconds between two attempts of `close` to interrupt a copy that is being assembled.
@@ -45,9 +46,9 @@ INTERRUPT_SECONDS = 0.05
 
 
 class AnalyticsJob:
-    """Makes copies in `folder`. Only shards that have changed since the last copy are exported again.
+    """Makes the analysts' copy in `folder`. Only shards that have changed since the last copy are exported again.
 
-    `memory` is the limit of memory for assembling a copy, in bytes.
+    `memory` is the maximum memory, in bytes, for assembling a copy.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class AnalyticsJob:
         #: Processor seconds that the current copy has used; and the earliest time (monotonic seconds) at which the
         #: timer may make the next copy.
         self._cost, self._next = 0.0, -math.inf
-        #: True if an existing copy may contain forgotten data. At the start, a copy of an earlier run may.
+        #: True if an existing copy may contain forgotten data. True at the start, because of copies of earlier runs.
         self._outdated = True
         self._copied: dict[int, Fingerprint] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -79,10 +80,10 @@ class AnalyticsJob:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=yield_to_others)
 
     async def tick(self) -> None:
-        """Make a copy if one is due, a shard has changed, and there is nothing more urgent to do.
+        """Make a copy if the limit `SHARE` allows it, a shard has changed, and there is nothing more urgent to do.
 
-        A copy is due if the last copy has used, on average since its beginning, at most `SHARE` of a core. A copy is
-        always due after something was forgotten.
+        `SHARE` allows a copy if the last copy has used, on average since its beginning, at most this share of a core.
+        After something was forgotten, a copy is made regardless of `SHARE`.
         """
         if not self._enabled and not (self._outdated and (self.folder / FILE).exists()):
             return
@@ -100,24 +101,24 @@ class AnalyticsJob:
             log.warning("the analysts' copy was not made: %s", exc)
 
     def forgot(self) -> None:
-        """Note that something was forgotten. The next copy is then due at once, even if copies are disabled."""
+        """Note that something was forgotten. The next `tick` then replaces the copy, even if copies are disabled."""
         self._outdated = True
 
     async def snapshot(self) -> Copy:
-        """Make a copy, as soon as the intake has no backlog. Raises `DataDirError` and `ShardNotHere`."""
+        """Make a copy on request, as soon as the intake has no backlog. Raises `DataDirError` and `ShardNotHere`."""
         await self._gate.wait()
         made = await self._make(anyway=True)
         assert made is not None
         return made
 
     async def put(self, exported: Mapping[int, frozenset[str]]) -> None:
-        """Put exported tables of shards that this worker does not own into the copy. Raises `DataDirError`."""
+        """Put tables, exported from shards that this worker does not own, into the copy. Raises `DataDirError`."""
         at = await self._shards.moment(self._clock)
         async with self._one_at_a_time:
             await self._assembled(exported, at)
 
     def close(self) -> None:
-        """Abandon the copy that is being made. It could take long, because its thread has a low priority."""
+        """Interrupt the copy that is being made. To wait for it could take long, as its thread has a low priority."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         while self._assembling is not None and not self._assembling.done():
             self._interruption.call()
@@ -131,7 +132,7 @@ class AnalyticsJob:
         return await asyncio.wrap_future(self._assembling)
 
     def _measured(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the work on this thread, and count its processor time."""
+        """Do `work` on the calling thread, and add its processor time to the cost of the copy."""
         began = self._processor()
         try:
             return work(*args, **kwargs)
@@ -183,7 +184,7 @@ class AnalyticsJob:
         exported: dict[int, frozenset[str]],
         prints: dict[int, Fingerprint],
     ) -> bool:
-        """Export the shards that have changed, for the next copy. Return False if there is more urgent work."""
+        """Export the changed shards for the next copy. Return False if more urgent work stopped the export."""
         here = False
         for partition in partitions:
             if not anyway and self._gate.must_wait():
@@ -192,7 +193,7 @@ class AnalyticsJob:
                 copied = self._still_copied(partition)
                 found = await self._shards.call(partition, self._exported, copied)
             except ShardNotHere:
-                continue  # the partition has just moved; its new owner copies it
+                continue  # the partition has just moved to another worker, which copies it
             except (duckdb.Error, OSError) as exc:
                 raise DataDirError(self.folder, str(exc).splitlines()[0]) from exc
             here = True
@@ -203,7 +204,7 @@ class AnalyticsJob:
         return True
 
     def _still_copied(self, partition: int) -> Fingerprint | None:
-        """Return the fingerprint of the shard at its last copy; None if the file of that copy has been deleted."""
+        """Return a shard's fingerprint at the last copy; None if there is no copy, or its Parquet file is deleted."""
         there = parquet(self.folder, "memories", partition).exists()
         return self._copied.get(partition) if there else None
 

@@ -1,8 +1,8 @@
 """Cleanup job: moves memories that are no longer needed to the archive, and later removes them from it.
 
-The shards find the memories, and this job requests the changes by events of `long-term`, as clients do. A memory
-that is pinned, accessed or restored before its event is applied is spared. If a request is repeated on the same day,
-its event has the same id, so it is applied once.
+The shards find the memories, and this job requests the changes by events of `long-term`, as clients do. If a memory
+is pinned, accessed or restored before its event is applied, the event does not change it. If a request is repeated
+on the same day, its event has the same id, so it is applied only once.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of memories of a shard, and of its archive, in one run. The rest waits for the next run.
+#: Maximum number of memories that one run archives from a shard, and the maximum number that it removes from the
+#: shard's archive. All further memories wait for the next run.
 EVENTS_A_SHARD = 1000
 
 
 class CleanupJob:
-    """Cleans up on a timer if that is enabled, or on request. Times are epoch ms."""
+    """Cleans up on a timer, if the settings enable that, and on request. Times are epoch ms."""
 
     def __init__(
         self,
@@ -46,9 +47,9 @@ class CleanupJob:
         self._asked: dict[int, set[uuid.UUID]] = {}
 
     async def tick(self, now: int) -> None:
-        """Clean every shard, if that is enabled and the time is known (`now` is not 0).
+        """Clean every shard, if cleanup is enabled and the time is known (`now` is not 0).
 
-        Call it after the states were recomputed, because it depends on them.
+        Call it after the memories' states were recomputed, because the candidates depend on these states.
         """
         settings = self._lifecycle.cleanup
         if settings.enabled and not settings.paused and now:
@@ -57,15 +58,15 @@ class CleanupJob:
     async def verdicts(self, now: int, user_id: str | None, limit: int) -> Verdicts:
         """Return the candidates for a cleanup, and their exemptions, without changing anything.
 
-        At most `limit` candidates are listed of each shard, and of its archive.
+        At most `limit` candidates of each shard, and at most `limit` of its archive, are listed.
         """
         return Verdicts.together([found async for _, found in self._by_shard(now, user_id, limit)])
 
     async def clean(self, now: int, user_id: str | None = None) -> Verdicts:
         """Request the archiving or removal of the memories in `Verdicts.going`, and return the verdicts.
 
-        These are at most `EVENTS_A_SHARD` memories of each shard, and of its archive. Raises `ShardNotHere` if
-        another worker has the user's partition.
+        These are at most `EVENTS_A_SHARD` memories of each shard, and as many of its archive. Raises `ShardNotHere`
+        if another worker has the user's partition.
         """
         cleaned = []
         async for partition, found in self._by_shard(now, user_id, EVENTS_A_SHARD):
@@ -82,11 +83,11 @@ class CleanupJob:
             except ShardNotHere:
                 if user_id is not None:
                     raise
-                continue  # the partition has just moved; its new owner cleans it
+                continue  # the partition has just moved to another worker, which cleans it
             yield partition, found
 
     def _ask(self, partition: int, found: Verdicts, now: int) -> None:
-        """Send the events, except events that the last run has sent and that have not been applied yet."""
+        """Send events for the memories in `found.going`, except for memories to which the last run sent an event."""
         before = self._asked.get(partition, set())
         events = [_event(candidate, now) for candidate in found.going]
         new = [event for event in events if event.event_id not in before]
@@ -105,9 +106,10 @@ class CleanupJob:
 
 
 def _event(candidate: Candidate, now: int) -> Archive | Remove:
-    """Return the event for a candidate. Its id changes every day, so that the next day's request is not a repetition.
+    """Return the event that archives or removes a candidate. Its id depends on the day.
 
-    The memory may have been spared because of a pin that has been removed since then.
+    So an event of a later day is not a repetition. It is needed if an earlier event had no effect because the memory
+    was pinned at that time.
     """
     kind = Remove if candidate.cause == "archived" else Archive
     reason = "retention" if kind is Remove else "cleanup"

@@ -1,7 +1,7 @@
 """Expiry job: removes expired items.
 
 The shards find the items, and this job requests their removal by events of `long-term`, as clients do. An item that
-is read or written after the request is spared. Searches do not return expired items, even before their removal.
+is read or written after the request is not removed. Searches never return expired items, even before their removal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streams.shards.owned import OwnedShards
 from tables.memories.catalog.changes import ExpiredItem
 from tables.memories.shard import Shard
 
-#: Maximum number of items of a shard in one run. The rest waits for the next run.
+#: Maximum number of items of a shard that are removed in one run. All further items wait for the next run.
 EVENTS_A_SHARD = 1000
 
 
@@ -34,7 +34,7 @@ class ExpiryJob:
             try:
                 expired = await self._shards.call(partition, Shard.expired_items, now, EVENTS_A_SHARD)
             except ShardNotHere:
-                continue  # the partition has just moved; its new owner does this
+                continue  # the partition has just moved to another worker, which runs this job for it
             for one in expired:
                 self._event_log.append(_event(one, now))
             sent += len(expired)
@@ -44,7 +44,7 @@ class ExpiryJob:
 
 
 def _event(expired: ExpiredItem, now: int) -> Expire:
-    """Return the event for an item. Its id depends only on the item and its expiry, so repetitions have no effect."""
+    """Return the event that removes an item. Its id depends only on item and expiry, so repetitions do nothing."""
     return Expire(
         event_id=event_id("expire", *expired),
         user_id=expired.user_id,

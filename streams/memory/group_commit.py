@@ -1,4 +1,4 @@
-"""Group commit: records that wait for a partition are written together, one group after the other.
+"""Group commit: all records that wait to be written to a partition's shard are written together, in one transaction.
 
 A transaction costs about the same for one event as for a hundred. If a partition is busy, its groups are larger, so
 each event costs less. Several partitions can write at the same time.
@@ -15,17 +15,17 @@ from typing import Any, Final
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of events in one transaction. Searches wait for a transaction, and with more events it would cost
-#: hardly less per event.
+#: Maximum number of events in one transaction. Searches must wait until a transaction ends, and a larger one would
+#: hardly cost less per event.
 EVENTS_A_TRANSACTION: Final = 1_024
-#: Maximum number of records that wait for a partition's writer. If more are waiting, no more records of the partition
-#: are read.
+#: Maximum number of records that wait for a partition's writer. If more are waiting, `join` blocks, so that no more
+#: records of the partition are read.
 MOST_WAITING: Final = 4 * EVENTS_A_TRANSACTION
 
 
 @dataclass(eq=False, slots=True)
 class _Fetched:
-    """A fetched batch. `left` are the records that no group has taken yet; `written` is done when all are written."""
+    """A fetched batch. `left` are its records that are in no group yet. `written` is done when all are written."""
 
     left: Sequence[Any]
     written: asyncio.Future[None]
@@ -34,8 +34,8 @@ class _Fetched:
 class GroupWriter:
     """Writes one partition's records, in order, until the partition is revoked.
 
-    `write` gets the records of one group, at most `most`. `ready` is awaited before a group is taken; records that
-    arrive in the meantime become part of the group.
+    `write` is called with the records of one group, at most `most`. `ready` is awaited before a group is formed, so
+    records that arrive during this wait are part of the group.
 
         writer = GroupWriter(write)
         written = await writer.join(records)    # returns when there is room for more
@@ -61,7 +61,8 @@ class GroupWriter:
     async def join(self, records: Sequence[Any]) -> asyncio.Future[None]:
         """Queue a fetched batch. The returned future is done when the whole batch is written.
 
-        If the partition is revoked first, the future is cancelled. If a write fails, the future has its error.
+        If the partition is revoked before, the future is cancelled. If a write fails, the future raises its error.
+        This method waits while more than `MOST_WAITING` records are waiting.
         """
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._over:
@@ -87,7 +88,7 @@ class GroupWriter:
             self._task.cancel()
 
     async def stopped(self) -> None:
-        """Wait, after `revoke`, until the current write has ended."""
+        """Wait until the current write has ended. Call this after `revoke`."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -128,7 +129,7 @@ class GroupWriter:
         return sum(len(fetched.left) for fetched in self._waiting)
 
     def _fail(self, exc: Exception) -> None:
-        """Let all unwritten batches fail with this error. After a revocation there are no such batches."""
+        """Let all unwritten batches fail with the error `exc`. After a revocation there are no unwritten batches."""
         for fetched in self._end():
             log.info("a fetched batch was not written: %s: %s", type(exc).__name__, exc)
             fetched.written.set_exception(exc)

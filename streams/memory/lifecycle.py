@@ -23,8 +23,8 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: `SLICE`: number of memories that are prepared for search at a time; searches wait meanwhile. `SLICES`: maximum
-#: number of slices of a shard in one run.
+#: `SLICE`: number of memories that are prepared for search in one call, during which searches wait. `SLICES`: maximum
+#: number of such calls for a shard in one run.
 SLICE = 256
 SLICES = 8
 
@@ -46,7 +46,7 @@ class LifecycleJob:
         self._clock, self._topics, self._lifecycle = clock, topics, lifecycle
 
     async def recompute(self) -> int:
-        """Recompute the states of every shard, as of the clock's time. Return this time (epoch ms).
+        """Recompute the states of all memories, as of the clock's time. Return this time (epoch ms).
 
         If the clock or the shards are not ready, do nothing and return 0.
         """
@@ -62,7 +62,7 @@ class LifecycleJob:
                 counts = await self._shards.call(partition, Shard.state_counts, now, self._lifecycle)
                 points.update(await self._shards.call(partition, Shard.score_points, now, self._lifecycle))
             except ShardNotHere:
-                continue  # the partition has just moved; its new owner recomputes it
+                continue  # the partition has just moved to another worker, which recomputes it
             for state, count in counts.items():
                 totals[state] += count
         for state, count in totals.items():
@@ -80,8 +80,8 @@ class LifecycleJob:
     async def _publish(self, partition: int) -> None:
         """Publish the shard's new transitions, each at least once.
 
-        Transitions are marked as published after the broker has acknowledged them. Unmarked ones are sent again at
-        the next recompute.
+        Transitions are marked as published after the broker has acknowledged them. The next `recompute` sends
+        unmarked transitions again.
         """
         deprecated: list[uuid.UUID] = []
         while transitions := await self._shards.call(partition, Shard.unpublished):
@@ -111,11 +111,11 @@ class LifecycleJob:
         """Write the FAISS files that changed, so that the next start has less to rebuild."""
         if self._shards.ready:
             for partition in self._shards.partitions():
-                with contextlib.suppress(ShardNotHere):  # the partition has just moved; its index was saved then
+                with contextlib.suppress(ShardNotHere):  # the partition has moved, and was saved before
                     await self._shards.call(partition, Shard.save)
 
     async def fill_rows(self) -> None:
-        """Prepare new memories for search. A search that comes earlier prepares the memories of its own user."""
+        """Prepare new memories for search. A search before that has to prepare the memories of its user itself."""
         if self._shards.ready:
             for partition in self._shards.partitions():
                 with contextlib.suppress(ShardNotHere):

@@ -1,4 +1,4 @@
-"""Read-your-writes: waits until a write can be read on this worker, with limits on the time and number of waits.
+"""Read-your-writes: a request can wait until its write can be read on this worker. The waits are limited.
 
 A record's effect can be read when the record's batch is processed. Then a message is in its window, a memory in its
 shard and its index, a note with its session, and a summary in its file. The commit ledgers know the offsets up to
@@ -18,7 +18,7 @@ from schemas.errors import NotReady, ShardNotHere
 from schemas.places import Place, newest
 
 MOVED: Final = "its partition is on another worker, or moving; ask again"
-#: Maximum number of requests that wait at the same time, in total and per token. Each of them holds a connection.
+#: Maximum number of requests that wait at the same time, in total and per token. Each of these holds a connection.
 MOST_WAITING: Final = 1_000
 MOST_OF_ONE: Final = 100
 #: The name of the sender of the current request; None if no tokens are required.
@@ -26,13 +26,16 @@ asked_by: ContextVar[str | None] = ContextVar("asked_by", default=None)
 
 
 class Log(Protocol):
-    """This worker's progress in its own partitions."""
+    """The log, and this worker's progress in it for the partitions that it owns."""
 
     async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
-        """Wait until a record's effect can be read. False if another worker has the partition, or if it moves."""
+        """Wait until a record's effect can be read, and return True.
+
+        Return False if another worker has the partition, or if the partition moves.
+        """
 
     async def is_written(self, topic: str, partition: int, offset: int) -> bool:
-        """True if the log reaches this offset already, or if another worker has the partition."""
+        """True if the log has a record at this offset already, or if another worker has the partition."""
 
 
 class ReadYourWrites:
@@ -44,7 +47,10 @@ class ReadYourWrites:
 
     @contextmanager
     def reserved(self) -> Iterator[None]:
-        """Reserve a place to wait, before anything is written. Raises `NotReady` if no place is free."""
+        """Count a request as waiting within the `with` block. Raises `NotReady` if too many requests wait.
+
+        Enter the block before the write, so that a refused request writes nothing.
+        """
         who = asked_by.get()
         if self._waiting.total() >= self._most:
             raise NotReady(f"{self._waiting.total()} requests wait for their own writes; ask again")
@@ -59,9 +65,9 @@ class ReadYourWrites:
                 del self._waiting[who]
 
     async def are_written(self, places: Sequence[Place], seconds: float) -> None:
-        """Check that the log reaches these places. Raises `NotReady` if it does not.
+        """Check that the log has records at these places. Raises `NotReady` if one is missing.
 
-        Without this check, a caller could wait for records that are never written.
+        `seconds` limits the check. Without it, a caller could wait for records that are never written.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -72,9 +78,10 @@ class ReadYourWrites:
             raise NotReady("the broker does not give the end of the log; ask again") from exc
 
     async def until(self, places: Sequence[Place], seconds: float) -> bool:
-        """Wait until the effects of the records at these places can be read. False if that takes more than `seconds`.
+        """Wait until the effects of the records at these places can be read, and return True.
 
-        Raises `ShardNotHere` if another worker has a partition, or if a partition moves.
+        Return False if that takes more than `seconds`. Raises `ShardNotHere` if another worker has one of the
+        partitions, or if one of them moves.
         """
         try:
             async with asyncio.timeout(seconds):

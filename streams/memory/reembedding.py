@@ -33,15 +33,15 @@ T = TypeVar("T")
 
 #: Number of texts that are embedded and then stored together. An interruption loses at most this many vectors.
 ROWS = 256
-#: Maximum number of vectors that are added to the new index at a time. Searches wait meanwhile.
+#: Maximum number of vectors that are added to the new index in one call, during which searches wait.
 INDEXED = 5_000
-#: Maximum time that a shard's writes wait for the last vectors (seconds). After that, writes continue, and the other
-#: vectors are made beside them.
+#: Maximum time that a shard's writes wait for its last new vectors (seconds). After that, writes continue, and the
+#: missing vectors are made at the same time.
 LAST_SECONDS = 60.0
 
 
 class Phase(StrEnum):
-    """Phases of a change of the model.
+    """The phases of a change of the embedding model.
 
     After `stopped` and `failed`, the new vectors are kept. A later change to the same model continues with them.
     """
@@ -57,10 +57,10 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Progress:
-    """Progress of a change of the model: `done` of `total` new vectors exist.
+    """Progress of a change of the embedding model: `done` of `total` new vectors exist.
 
-    `rows` and `missing` are the numbers of all and of missing vectors, by partition. The shards of the partitions in
-    `switched` use the new model.
+    `rows` has the number of vectors that each partition needs, `missing` the number that it still lacks. The shards
+    of the partitions in `switched` use the new model.
     """
 
     phase: Phase = Phase.IDLE
@@ -86,7 +86,7 @@ class Ask(Protocol):
 
 
 async def at_once() -> None:
-    """Return at once: a `pause` that does not wait."""
+    """Return immediately. This is the default `pause`, which does not wait."""
 
 
 async def embed_missing(
@@ -95,9 +95,10 @@ async def embed_missing(
     tell: Callable[[int, int], None],
     pause: Callable[[], Awaitable[object]] = at_once,
 ) -> None:
-    """Make the new vectors that a shard lacks. `tell` is called with the numbers of all and of missing vectors.
+    """Make the new vectors that a shard lacks.
 
-    `pause` is awaited before each batch. If the embedding service does not answer, this waits without a limit.
+    `tell` is called with the number of vectors that the shard needs, and the number that it still lacks. `pause` is
+    awaited before each batch. If the embedding service does not answer, this function waits without a limit.
     """
     rows, missing = await ask(Reembedding.rows), await ask(Reembedding.missing)
     tell(rows, len(missing))
@@ -112,7 +113,7 @@ async def embed_missing(
 
 
 class Reembedder:
-    """Changes the model, one change at a time, on a worker's own event loop.
+    """Changes the embedding model of a worker's shards, one change at a time, on the worker's event loop.
 
     reembedder.begin(settings.embedder())      # returns at once
     reembedder.progress.phase                  # … until it is `done`
@@ -140,7 +141,7 @@ class Reembedder:
         return self._embedding.trouble if self._embedding is not None and self.running else ""
 
     def begin(self, wanted: EmbeddingSettings) -> None:
-        """Begin or resume a change to this model. If this change is running already, do nothing.
+        """Begin or resume a change to the model `wanted`. If this change is running already, do nothing.
 
         Raises `ReembeddingRefused` if a change to another model is not finished.
         """
@@ -151,13 +152,13 @@ class Reembedder:
             self._task = asyncio.create_task(self._run(wanted))
 
     async def stop(self) -> None:
-        """Stop the change. The new vectors are kept. Raises `ReembeddingRefused` if shards have already switched."""
+        """Stop the change, and keep the new vectors. Raises `ReembeddingRefused` if shards have already switched."""
         if self._shards.models.mixed or self._changing_over:
             raise ReembeddingRefused(f"shards have changed over to {named(self.wanted)}: the others follow")
         await self._cancel()
 
     async def abandon(self) -> list[int]:
-        """Stop the change, and drop its new vectors. Return the partitions that had some.
+        """Stop the change, and drop its new vectors. Return the partitions that had new vectors.
 
         Raises `ReembeddingRefused` if shards have already switched.
         """
@@ -216,7 +217,7 @@ class Reembedder:
         if not self._shards.partitions():
             raise ReembeddingRefused("this worker has no shards now: ask again, or ask another worker")
         for partition in self._shards.partitions():
-            with contextlib.suppress(ShardNotHere):  # the partition has moved; its new owner continues
+            with contextlib.suppress(ShardNotHere):  # the partition has moved to another worker, which continues
                 await self._ask(partition, partial(Reembedding.refuse_other, target=target))
                 rows = await self._ask(partition, Reembedding.rows)
                 missing = await self._ask(partition, Reembedding.missing)
@@ -236,9 +237,9 @@ class Reembedder:
         await self._embed_missing(partition, embedding, self._gate.wait)
 
     async def _switch(self, partition: int, embedding: Embedding, target: VectorModel) -> None:
-        """Switch a shard to the new vectors. Its writes wait while the last vectors are made.
+        """Switch a shard to the new vectors. The shard's writes wait while the last missing vectors are made.
 
-        Otherwise new memories could arrive all the time, and some vectors would always be missing.
+        If the writes did not wait, new memories could arrive all the time, and some vectors would always be missing.
         """
         index = await self._shards.call(partition, Shard.index_beside, target.dimension)
         try:
@@ -286,14 +287,14 @@ class Reembedder:
 
 
 def named(settings: EmbeddingSettings) -> str:
-    """Return the model's name for messages to people: `use`, `openai text-embedding-3-small`."""
+    """Return a model's name for messages to users, such as `use` or `openai text-embedding-3-small`."""
     return settings.backend if settings.backend == "use" else f"{settings.backend} {settings.model}"
 
 
 def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
     """Return the settings to write into the configuration, by key, so that the next start uses the model `wanted`.
 
-    `before` are the present settings. None means that the key must be removed.
+    `before` are the present settings. A value of None means that its key must be removed from the configuration.
     """
     keys: dict[str, Any] = {"embedding.backend": wanted.backend}
     if wanted.backend != "use":
@@ -304,9 +305,9 @@ def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, An
 
 
 def _reason(exc: Exception) -> str:
-    """Return the text of our own errors and of DuckDB's I/O errors.
+    """Return the reason of a failure that may be logged: the text of our own errors and of DuckDB's I/O errors.
 
-    For all other errors, return only the type, because their texts may quote messages.
+    For all other errors, return only the name of the type, because their texts may quote users' messages.
     """
     if isinstance(exc, SiltstoneError):
         return str(exc)

@@ -1,9 +1,9 @@
 """Refining job: asks a configured model which older memory a new one replaces, and for texts of summaries.
 
-It runs beside the stream of records, and blocks nothing. Questions wait in a queue; if it is full, the oldest
-question is dropped. While `long-term` has a backlog, no questions are asked, because the log may already contain
-their answers. An answer becomes an event, as if a client had sent it. The event's id is derived from the memories'
-ids, so a replay needs no model.
+It runs concurrently with the stream of records, and never blocks it. Questions wait in a queue. If the queue is full,
+the oldest question is dropped. While `long-term` has a backlog, no questions are asked, because the log may already
+contain events with the answers. An answer becomes an event, as if a client had sent it. The event's id is derived
+from the memories' ids, so a replay needs no model.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of waiting questions. If there are more, the oldest are dropped.
+#: Maximum number of questions that wait for the model. If there are more, the oldest questions are dropped.
 WAITING: Final = 1_000
-#: Maximum backlog of `long-term` with which questions are asked (unapplied events). With more, questions wait.
+#: If more events than this of `long-term` are not applied yet, all questions wait.
 BACKLOG: Final = 256
 LOOK_AGAIN_SECONDS: Final = 0.2
 
@@ -46,12 +46,12 @@ Kind = Literal["supersede", "summary"]
 
 
 class Refiner(Protocol):
-    """A model that compares memories, and summarises them."""
+    """A model that compares memories and summarises them."""
 
     async def replaced(self, new: Memory, older: Sequence[Memory]) -> int | None:
-        """Return the number, from 1, of the older memory that is no longer true, or 0 if all are still true.
+        """Return the number, from 1, of the older memory that is no longer true; 0 if all are still true.
 
-        None if there is no answer. Never raises.
+        Return None if the model gave no usable answer. Never raises.
         """
 
     async def summary(self, members: Sequence[Memory]) -> str | None:
@@ -63,7 +63,7 @@ class Refiner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _PendingQuestion:
-    """A question about a memory. It has only the memory's id: the text is read when the question is asked."""
+    """A question about a memory. It has only the memory's id, because the text is read when the model is asked."""
 
     kind: Kind
     partition: int
@@ -72,7 +72,7 @@ class _PendingQuestion:
 
 
 class RefiningJob:
-    """Asks a model about new memories. `backlog` returns the number of events that are not yet applied."""
+    """Asks a model about new memories. `backlog` returns the number of events in `long-term` not applied yet."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class RefiningJob:
         await ended(self._workers)
 
     def born(self, partition: int, memories: Sequence[Memory]) -> None:
-        """Queue questions about these new memories."""
+        """Queue the questions about new memories of a partition."""
         for memory in memories:
             if is_item(memory):  # an item replaces only an item with the same key
                 continue
@@ -115,7 +115,7 @@ class RefiningJob:
         self._metrics.refinements_waiting.set(self._waiting.qsize())
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own these partitions only. Waiting questions about other partitions are dropped."""
+        """Own exactly these partitions. Waiting questions about memories of other partitions are dropped."""
         for _ in range(self._waiting.qsize()):
             question = self._waiting.get_nowait()
             if question.partition in partitions:
@@ -197,7 +197,7 @@ class RefiningJob:
         )
 
     async def _unchanged(self, question: _PendingQuestion, *asked: Memory) -> bool:
-        """True if the memories that the model was asked about still exist, unchanged."""
+        """True if all memories in the question to the model still exist and have not changed since then."""
         held = await self._shards.call(question.partition, _held, question.user_id)
         return all(memory.id in held and _standing(held[memory.id]) == _standing(memory) for memory in asked)
 
@@ -215,7 +215,7 @@ def _older_ones(
 ) -> tuple[Memory, list[Memory]] | None:
     """Return the new memory, and the older memories that it may replace, most similar first.
 
-    Return None if there is nothing to ask.
+    Return None if the new memory no longer exists, or if there are no such older memories.
     """
     memories = shard.memories_of(question.user_id)
     new = next((memory for memory in memories if memory.id == question.memory_id and memory.current), None)
@@ -236,11 +236,11 @@ def _older_ones(
 
 
 def _may_give_way(memory: Memory, new: Memory) -> bool:
-    """True if `new` may replace the memory.
+    """True if the memory `new` may replace the older memory.
 
-    A summary may not be replaced, because it has more than one fact. A long memory may not, because the model sees
-    only parts of its text. A memory that was pinned by a command may not, either. But a memory that was created
-    pinned may be replaced: when the user asked to remember it, the new fact was not known.
+    A summary may not be replaced, because it has more than one fact. A long memory may not be replaced, because the
+    model sees only parts of its text. A memory that was pinned by a command may not be replaced. But a memory that
+    was created pinned may be replaced, because the new fact was not known when the user asked to remember the memory.
     """
     return (
         (memory.created_at, memory.seq) < (new.created_at, new.seq)
@@ -253,9 +253,9 @@ def _may_give_way(memory: Memory, new: Memory) -> bool:
 
 
 def _summed_up(shard: Shard, question: _PendingQuestion) -> tuple[Memory, list[Memory]] | None:
-    """Return the summary and its members, oldest first.
+    """Return the summary, and the memories that it sums up, oldest first.
 
-    Return None if the summary or a member no longer exists, or if the summary's text was edited.
+    Return None if the summary or one of these memories no longer exists, or if the summary's text was edited.
     """
     held = _held(shard, question.user_id)
     summary = held.get(question.memory_id)

@@ -1,8 +1,8 @@
 """Retention job: drops old rows on a timer, so that the shards do not grow for ever.
 
-Each shard drops its own old rows. One kind are the ids of applied events, by which a repeated event is recognised.
-Once a day, the shard's position in the log is stored as a watermark. When a watermark is old enough, all events below
-it count as applied, so their ids are dropped (`tables/memories/catalog/watermarks.py`).
+Each shard drops its own old rows. Among these rows are the ids of applied events, by which a repeated event is
+recognised. Once a day, the shard's position in the log is stored as a watermark. When a watermark is old enough, all
+events below it count as applied, so their ids are dropped (`tables/memories/catalog/watermarks.py`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: Reads the records of a partition between two offsets: (partition, first offset, end).
+#: Reads a partition's records between two offsets. Arguments: the partition, the first offset, the end (excluded).
 Read = Callable[[int, int, int], AsyncGenerator[Sequence[Any], None]]
 
 
 def digest_of(record: Any) -> str:
-    """Return a digest of a record. A record at the same offset in another log has another digest."""
+    """Return a digest of a record's timestamp, key and value.
+
+    A changed digest at an offset shows that the log was replaced by another log.
+    """
     hashed = hashlib.blake2b(digest_size=16)
     for part in (str(record.timestamp).encode(), record.key or b"", record.value or b""):
         hashed.update(len(part).to_bytes(8, "big") + part)
@@ -35,10 +38,10 @@ def digest_of(record: Any) -> str:
 
 
 async def watermark_at(read: Read, partition: int, offset: int) -> Watermark | None:
-    """Return the watermark of this offset; None if the log has no record directly before the offset.
+    """Return the watermark for `offset`: it has the digest of the record directly before the offset.
 
-    If the log ends before the offset, `read` may return records from the log's beginning. So the offset of the first
-    returned record is checked.
+    Return None if the log has no such record. If the log ends before the offset, `read` may return records from the
+    log's beginning, so the offset of the first returned record is checked.
     """
     async with aclosing(read(partition, offset - 1, offset)) as batches:
         async for records in batches:
@@ -54,7 +57,10 @@ class RetentionJob:
         self._shards, self._clock, self._read, self._now = shards, clock, read, now
 
     async def tick(self) -> None:
-        """Handle every shard once. If the broker does not answer, the next tick tries again."""
+        """Advance the watermark of every shard, and drop its old rows.
+
+        If the broker does not answer, the next tick tries again.
+        """
         if not self._shards.ready:
             return
         for partition in self._shards.partitions():
@@ -69,7 +75,7 @@ class RetentionJob:
                             ", ".join(f"{rows} {table}" for table, rows in dropped.items()),
                         )
             except ShardNotHere:
-                continue  # the partition has just moved; its new owner does this
+                continue  # the partition has just moved to another worker, which runs this job for it
             except BrokerUnavailable as exc:
                 log.info("shard %d: no watermark for now: %s", partition, exc)
 
@@ -83,7 +89,7 @@ class RetentionJob:
                 log.info("shard %d: the log was replaced", partition)
                 await self._shards.call(partition, Shard.begin_log_anew)
             elif newest.offset > due.position:
-                return  # the shard is reading the log again, and is not yet at its newest watermark
+                return  # the shard reads the log again, and has not reached its newest watermark yet
         mark = await watermark_at(self._read, partition, due.position)
         if mark is not None:
             dropped = await self._shards.call(partition, Shard.keep_watermark, mark, self._now())

@@ -1,4 +1,4 @@
-"""Produces records to the topics. A caller can wait until the effect of a record can be read on this worker."""
+"""Writes of the entry points: produces records, and can wait until their effects can be read on this worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streams.telemetry.spans import Spans
 
 
 class Writes:
-    """Writes messages, events and requests to the log."""
+    """Writes messages, events and summary requests of clients to the topics."""
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class Writes:
     async def applied(
         self, user_id: str, seconds: float | None, write: Callable[[], Awaitable[Sequence[Place]]]
     ) -> tuple[Sequence[Place], bool | None]:
-        """Call `write`. Return the places of its records, and True if their effects can be read within `seconds`.
+        """Call `write`, which produces records, and wait up to `seconds` until their effects can be read.
 
-        If `seconds` is None, do not wait, and return None instead of True. Before anything is written, raises
-        `ShardNotHere` if another worker has the user's partition, and `NotReady` if too many callers wait. If the
-        partition moves after the records were written, the result is False.
+        Return the places of the records, and True if their effects can be read, else False. If `seconds` is None, do
+        not wait, and return None instead. Before anything is written, raises `ShardNotHere` if another worker has the
+        user's partition, and `NotReady` if too many callers wait. If the partition moves later, the result is False.
         """
         if seconds is None:
             return await write(), None
@@ -57,10 +57,11 @@ class Writes:
                 return places, False
 
     async def has_reached(self, places: Sequence[Place], seconds: float, user_id: str | None = None) -> None:
-        """Wait until the records at these places can be read here. With `user_id`, they must be that user's.
+        """Wait until the effects of the records at these places can be read on this worker.
 
-        Raises `ConsistencyTokenError` if a place belongs to another log or user, `NotReady` if it takes longer than
-        `seconds`, and `ShardNotHere` if another worker owns the partition, or if the partition moves.
+        With `user_id`, the places must be in that user's partition. Raises `ConsistencyTokenError` if a place belongs
+        to another log or partition, `NotReady` if the wait takes longer than `seconds`, and `ShardNotHere` if another
+        worker owns a place's partition, or if the partition moves.
         """
         keyed = {self._topics.conversations, self._topics.long_term, self._topics.summary_requests}
         partitions = self._kafka.partitions
@@ -92,7 +93,7 @@ class Writes:
         return await self._produce(self._topics.conversations, *messages)
 
     async def write(self, event: LongTermEvent) -> Place:
-        """Append the event to the log. It takes effect a moment later.
+        """Append an event to the topic `long-term`, and return its place. The event takes effect a moment later.
 
         Raises `BrokerUnavailable` if no broker has been found yet, `NotAllowed` if the worker has no right to write,
         `NotReady` with the reason if the broker refuses the worker now, and `TimeoutError` if it does not answer.
@@ -114,7 +115,7 @@ class Writes:
             return await self._produce(self._topics.long_term, *records)
 
     async def request_summary(self, request: SummaryRequest) -> Place:
-        """Produce the request. Raises the errors of `write`."""
+        """Produce a request for a summary, and return its place. Raises the errors of `write`."""
         value = request.model_dump_json().encode()
         (place,) = await self._produce(self._topics.summary_requests, (request.user_id, value))
         return place
@@ -122,7 +123,7 @@ class Writes:
     async def produce_again(self, topic: str, user_id: str, value: bytes, seconds: float) -> tuple[Place, bool]:
         """Produce a repaired dead letter. Return its place, and True if its effect can be read within `seconds`.
 
-        If another worker owns the partition, the result is False. Raises the errors of `write`.
+        Return False instead of True if another worker owns the partition. Raises the errors of `write`.
         """
         (place,) = await self._produce(topic, (user_id, value))
         try:
@@ -132,7 +133,7 @@ class Writes:
             return place, False
 
     async def _produce(self, topic: str, *records: tuple[str, bytes]) -> list[Place]:
-        """Produce records of (user id, value) in order, and wait until the broker has acknowledged all."""
+        """Produce pairs of user id and value, in order, and wait until the broker has acknowledged all of them."""
         if not self._event_log.connected:
             raise BrokerUnavailable(self._kafka.bootstrap_servers)
         try:

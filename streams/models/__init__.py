@@ -1,1 +1,1 @@
-"""Embedding models and chat models."""
+"""Models: embedding models, and chat models that rate exchanges and refine memories."""

@@ -1,4 +1,4 @@
-"""`ChatModel`: asks an OpenAI-compatible chat model."""
+"""`ChatModel`: sends questions to a chat model by an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ T = TypeVar("T")
 
 
 class ChatModel:
-    """Asks a model. Failures are never raised, so that they never stop the stream.
+    """Sends questions to a chat model. It never raises failures, so that they never stop the stream of records.
 
-    All callers share `settings.concurrency` places for requests. `settings.timeout_seconds` limits each request as a
-    whole. It is counted from the time when the request gets a place, because the wait before is not the service's
-    fault.
+    At most `settings.concurrency` requests run at the same time. `settings.timeout_seconds` limits each request as a
+    whole. This time starts when the request is sent, because a slow service is not the cause of the wait before.
 
         chat = ChatModel(settings.rater())
         await chat.ask(prompt.about(data), read=int, max_tokens=5, failure="it was not counted")
         await chat.close()
 
-    `monotonic` returns seconds; it only measures the pause that a service asked for. `failure` is the type of the
-    last failure; empty if there was none.
+    `monotonic` returns seconds; it only measures the pause that a service asked for. `failure` is the name of the
+    last exception's type; empty if there was no failure.
     """
 
     def __init__(self, settings: ChatSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +48,7 @@ class ChatModel:
     async def ask(
         self, question: Messages, *, read: Callable[[str], T], max_tokens: int, failure: str, whole: bool = False
     ) -> T | None:
-        """Like `attempt`, but after a failure log a warning that begins with `failure`, and return None."""
+        """Ask as `attempt` does. After a failure, log a warning that begins with `failure`, and return None."""
         answer = await self.attempt(question, read=read, max_tokens=max_tokens, whole=whole)
         if isinstance(answer, NoAnswer):
             self.tell(answer, failure)
@@ -65,17 +64,17 @@ class ChatModel:
         whole: bool = False,
         response_format: ResponseFormatJSONSchema | None = None,
     ) -> T | NoAnswer:
-        """Ask once. Return the result of `read` for the answer, or `NoAnswer`. Nothing is logged.
+        """Ask once. Return the result of `read` for the answer; `NoAnswer` after a failure. Nothing is logged.
 
         `read` must raise ValueError if it cannot use the answer. With `whole`, an answer that was cut off at
-        `max_tokens` counts as a failure too.
+        `max_tokens` also counts as a failure.
         """
         if self._places is None:
             self._places = asyncio.Semaphore(self._settings.concurrency)
         if self._paused():
             return NoAnswer()
         async with self._places:
-            if self._paused():  # a pause may have begun during the wait for a place
+            if self._paused():  # a pause may have begun while this request waited
                 return NoAnswer()
             said = False
             try:
@@ -85,11 +84,11 @@ class ChatModel:
                 if whole and choice.finish_reason == "length":
                     raise ValueError("the answer was cut off")
                 return read(choice.message.content or "")
-            except Exception as exc:  # after any failure, the stream continues without an answer
+            except Exception as exc:  # after any failure, the caller continues without an answer
                 return self._failed(exc, said)
 
     def tell(self, none: NoAnswer, failure: str) -> None:
-        """Log a failure in one line that begins with `failure`. The exception's text is not logged."""
+        """Log the failure `none`, without the exception's text, in one line that begins with the text `failure`."""
         if none.exception is not None:
             log.warning(
                 "%s: %s, api_key_empty=%s%s",
@@ -100,11 +99,11 @@ class ChatModel:
             )
 
     def resumes_in(self) -> float:
-        """Return the seconds left of the pause that the service asked for; 0 if it may be asked now."""
+        """Return the remaining seconds of a pause that the service asked for; 0 if requests may be sent now."""
         return max(0.0, self._resume_at - self._monotonic())
 
     async def close(self) -> None:
-        """Close the connections. Requests in progress end without an answer."""
+        """Close the connections to the service. Requests in progress end without an answer."""
         if self._client is not None:
             await self._client.close()
 

@@ -1,4 +1,4 @@
-"""Makes clients of the `openai` package, each for one key and one URL."""
+"""Creates API clients of the `openai` package. Each client has one key and one URL."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from email.utils import parsedate_to_datetime
 from openai import AsyncOpenAI
 from pydantic import SecretStr
 
-#: Maximum pause that a service can ask for. A longer `Retry-After` counts as this.
+#: Maximum pause in seconds that a service can ask for. A longer `Retry-After` is shortened to it.
 LONGEST_PAUSE_SECONDS = 60.0
 
 
 def connected(api_key: SecretStr, base_url: str) -> AsyncOpenAI:
-    """Return a client that sends only this key, and only to this URL.
+    """Return a client that sends only the key `api_key`, and only to `base_url`.
 
-    Keys, organisations and projects that the environment has for other services are not sent. The package's retries
-    and time-outs are off. The caller decides about retries. A time-out must limit the whole answer, but the package's
-    time-out would start again with each byte.
+    Keys, organisations and projects in environment variables are not sent, because they may be for other services.
+    The package's retries are off, because the caller decides about retries. Its time-outs are off, because they would
+    start again with each received byte, but the caller's time-out must limit the whole answer.
     """
     key = api_key.get_secret_value()
     client = AsyncOpenAI(
         api_key=key,
         base_url=base_url,
-        # The header is set here too, because it then overrides an Authorization in OPENAI_CUSTOM_HEADERS.
+        # Without this header, an Authorization header in OPENAI_CUSTOM_HEADERS would replace the key.
         default_headers={"Authorization": f"Bearer {key}"},
         max_retries=0,
         timeout=None,
@@ -36,7 +36,7 @@ def connected(api_key: SecretStr, base_url: str) -> AsyncOpenAI:
 def retry_after(headers: Mapping[str, str]) -> float:
     """Return the pause in seconds that a service asks for, at most `LONGEST_PAUSE_SECONDS`; 0 if it asks for none.
 
-    A date is compared with the response's own date, because the two clocks may differ.
+    If `Retry-After` is a date, it is compared with the response's `Date`, because our clock may differ.
     """
     asked = headers.get("retry-after", "")
     try:

@@ -1,4 +1,4 @@
-"""Prompts for models. They are read from files, and users' texts are quoted in them as data."""
+"""Prompts for chat models. The prompts are read from files. Users' texts are quoted in them as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROMPTS = Path(__file__).parent / "prompts"
 
 
 class Messages(NamedTuple):
-    """A question to a chat model: one message of each role."""
+    """A question to a chat model: a system message and a user message."""
 
     system: str
     user: str
@@ -23,7 +23,8 @@ class Messages(NamedTuple):
 class Prompt:
     """A prompt from two files: the system message, `<name>_system.md`, and a template of the user message.
 
-    The template, `<name>_user.md`, has `$data` between two lines with `$mark`. It may have further variables.
+    The template, `<name>_user.md`, has the variable `$data` between two lines with `$mark`. It may have more
+    variables.
     """
 
     system: str
@@ -34,35 +35,34 @@ class Prompt:
         return cls(_read(f"{name}_system"), template(f"{name}_user"))
 
     def about(self, data: object, **words: str) -> Messages:
-        """Return the question about this data. The data is quoted.
+        """Return the question about `data`, which is quoted.
 
-        `words` are the values of the template's further variables. They are not quoted.
+        `words` are the values of the template's other variables. These values are not quoted.
         """
         mark, line = quotation(data)
         return Messages(self.system, self.user.substitute(words, mark=mark, data=line))
 
 
 def template(name: str) -> Template:
-    """Return the template `<name>.md`."""
+    """Return the template in the file `<name>.md`."""
     return Template(_read(name))
 
 
 def quotation(data: object) -> tuple[str, str]:
     """Return a mark to set above and below the data, and the data as one line of JSON.
 
-    A text in the data cannot imitate the end of the quotation, because the mark is a hash of the line: to contain the
-    mark, a text would have to contain its own hash. The line has no line breaks. `<`, `>` and invisible characters
-    are escaped, so it cannot contain a <|control token|> of a chat template. The same data give the same quotation,
-    so a replay asks the same question.
+    A text in the data cannot imitate the end of the quotation, because the mark is a hash of the whole line, and a
+    line cannot contain its own hash. `<`, `>` and invisible characters are escaped, so the line cannot contain a
+    <|control token|> of a chat template. The same data give the same quotation, so a replay asks the same question.
     """
     line = _harmless(json.dumps(data, ensure_ascii=False))
     return _mark(line), line
 
 
 def fenced(text: str) -> str:
-    """Return a text between two equal lines. Its line breaks are kept, so that a model can read it as a text.
+    """Return a text between two equal marker lines. Its line breaks are kept, so that a model sees its structure.
 
-    As in `quotation`, no text in it can imitate its end, and invisible characters are escaped.
+    As in `quotation`, the text cannot contain its marker, and `<`, `>` and invisible characters are escaped.
     """
     shown = "\n".join(map(_harmless, text.splitlines()))
     mark = _mark(shown)
@@ -70,7 +70,7 @@ def fenced(text: str) -> str:
 
 
 def shortened(text: str, chars: int) -> str:
-    """Return the text. If it is longer than `chars`, return only its beginning and its end, of `chars` / 2 each."""
+    """Return a text, shortened if it has more than `chars` characters: its first and last `chars` / 2 characters."""
     half = chars // 2
     return text if len(text) <= chars else f"{text[:half]} … {text[-half:]}"
 
@@ -88,5 +88,5 @@ def _harmless(line: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    """Escape a character as in JSON: a code unit is \\uXXXX."""
+    """Escape a character as JSON does: each UTF-16 code unit becomes \\uXXXX."""
     return f"\\u{ord(char):04x}" if char.isascii() else json.dumps(char)[1:-1]

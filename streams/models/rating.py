@@ -10,16 +10,17 @@ from streams.models.prompting import Prompt, quotation, shortened
 if TYPE_CHECKING:
     from streams.models.chat import ChatModel
 
-#: Maximum number of characters of the user's and of the assistant's text. A longer text is shortened to its beginning
-#: and its end.
+#: Maximum number of characters of the user's text, and of the assistant's text, that the model sees. A longer text is
+#: shortened to its beginning and its end.
 QUOTED_CHARS = 4_000
 
-#: An integer. A minus before it is a sign, unless the minus joins words. 18 digits are enough, because it is clamped.
+#: Matches an integer. A minus before it is a sign, unless a letter or digit precedes the minus ("7-9"). 18 digits are
+#: enough, because the integer is clamped.
 _INTEGER = re.compile(r"(?:(?<!\w)[-−－])?\d{1,18}")
 
 
 def rating_in(answer: str) -> int | None:
-    """Return the first integer in a model's answer, clamped to 0-10; None if there is none.
+    """Return the first integer in a model's answer, clamped to 0-10; None if the answer has no integer.
 
     >>> rating_in("7分"), rating_in("重要性：8"), rating_in("99"), rating_in("-3"), rating_in("important")
     (7, 8, 10, 0, None)
@@ -52,12 +53,12 @@ class ModelRater:
         )
 
     def resumes_in(self) -> float:
-        """Return the seconds left of the pause that the service asked for; 0 if it may be asked now."""
+        """Return the remaining seconds of a pause that the service asked for; 0 if requests may be sent now."""
         return self._chat.resumes_in()
 
 
 def quoted(user: str, assistant: str) -> tuple[str, str]:
-    """Return the mark above and below the exchange, and the quoted exchange, as the model sees them."""
+    """Return an exchange as the rating model sees it: the mark above and below it, and the quoted exchange."""
     return quotation(_exchange(user, assistant))
 
 

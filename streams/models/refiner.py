@@ -19,10 +19,10 @@ from streams.models.prompting import Prompt, shortened
 if TYPE_CHECKING:
     from streams.models.chat import ChatModel
 
-#: Maximum number of characters of a memory in a question about replacing. Of a longer memory, the model sees only the
-#: beginning and the end.
+#: Maximum number of characters of a memory in the question which older memory a new one replaces. Of a longer memory,
+#: the model sees only the beginning and the end.
 QUOTED_CHARS = 4_000
-#: Maximum number of characters of all memories in a question for a summary, divided equally among them.
+#: Maximum number of characters of all memories in a request for a summary. Each memory gets an equal share.
 SUMMED_UP_CHARS = 32_000
 SUMMARY_TOKENS = 1_000
 
@@ -35,8 +35,8 @@ _CONTENT: TypeAdapter[str] = TypeAdapter(Content)
 def verdict_in(answer: str, candidates: int) -> int:
     """Return the number at the beginning of an answer: the number of a candidate, or 0 for none of them.
 
-    Raises ValueError for any other answer. A number that is too high is not clamped, because a memory that is
-    replaced by mistake is no longer found by searches, but a memory that is kept by mistake is.
+    Raises ValueError for any other answer. A number that is too high is not clamped, because a wrong number would
+    hide a true memory from searches. To keep an outdated memory is less harmful.
 
     >>> verdict_in("2", 3), verdict_in("0。", 3), verdict_in("**1**", 3)
     (2, 0, 1)
@@ -48,7 +48,7 @@ def verdict_in(answer: str, candidates: int) -> int:
 
 
 def summary_in(answer: str) -> str:
-    """Return the text of a summary. Raises ValueError if it is empty, not valid text, or too long for a memory."""
+    """Return the summary in a model's answer. Raises ValueError if it is empty, invalid, or too long for a memory."""
     text = answer.strip()
     if not text:
         raise ValueError("the answer is empty")
@@ -57,7 +57,7 @@ def summary_in(answer: str) -> str:
 
 
 class ModelRefiner:
-    """Asks a model to refine memories. It sees one user's memories, as quoted data.
+    """Asks a chat model to refine memories. For each question, the model sees one user's memories, as quoted data.
 
     refiner = ModelRefiner(ChatModel(settings.rater()))
     await refiner.replaced(moved_to_osaka, [likes_tea, lives_in_lyon])     # 2
@@ -69,9 +69,9 @@ class ModelRefiner:
         self._supersede, self._overflow = Prompt.named("supersede"), Prompt.named("overflow")
 
     async def replaced(self, new: Memory, older: Sequence[Memory]) -> int | None:
-        """Return the number, from 1, of the `older` memory that is no longer true.
+        """Return the number, from 1, of the memory in `older` that is no longer true because of the memory `new`.
 
-        Return 0 if all of them are still true, and None if there is no usable answer.
+        Return 0 if all older memories are still true, and None if the model gave no usable answer.
         """
         data = {
             "new": _shown(new, QUOTED_CHARS),
@@ -87,7 +87,7 @@ class ModelRefiner:
         )
 
     async def summary(self, members: Sequence[Memory]) -> str | None:
-        """Return a summary of these memories, which must be sorted, oldest first; None if no answer can be used."""
+        """Return a summary of `members`, which must be sorted, oldest first; None if there is no usable answer."""
         each = SUMMED_UP_CHARS // len(members)
         return await self._chat.ask(
             self._overflow.about({"memories": [_shown(memory, each) for memory in members]}),
@@ -98,7 +98,7 @@ class ModelRefiner:
         )
 
     def resumes_in(self) -> float:
-        """Return the seconds left of the pause that the service asked for; 0 if it may be asked now."""
+        """Return the remaining seconds of a pause that the service asked for; 0 if requests may be sent now."""
         return self._chat.resumes_in()
 
 

@@ -1,1 +1,1 @@
-"""Search in memories and in short-term windows."""
+"""Recall: the search in users' memories and short-term windows."""

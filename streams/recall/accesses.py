@@ -1,6 +1,6 @@
-"""Accesses: which memories were returned to which user.
+"""Accesses: records which memories were returned to which user, because an access raises a memory's importance.
 
-They are noted at each search, and sent to the log every few seconds.
+Accesses are noted at each search, and sent to the log as `touch` events every few seconds.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ MOST_MEMORIES: Final = 1_000
 
 @dataclass(slots=True)
 class _OfUser:
-    #: Time of the newest access (epoch ms).
+    #: Time of the user's newest access (epoch ms).
     newest: int = 0
     times: Counter[uuid.UUID] = field(default_factory=Counter)
 
 
 class Accesses:
-    """The accesses since the last `take`. They are in memory only: a worker that is killed loses them.
+    """The accesses since the last `take`. They are only in RAM, so a worker that is killed loses them.
 
     A user's accesses become `touch` events of at most `MOST_MEMORIES` memories each. An event has the number of
-    accesses of each memory, and the time of the user's newest access. The partition may move before the events are
-    sent, because any worker may write to the log.
+    accesses of each memory, and the time of the user's newest access. Any worker may write these events to the log,
+    so they can be sent even after the user's partition has moved to another worker.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Accesses:
         mine.times.update(ids)
 
     def take(self) -> list[Touch]:
-        """Return events for all noted accesses, and forget these accesses."""
+        """Return `touch` events for all noted accesses, and delete the notes."""
         users, self._users = self._users, {}
         return [event for user_id, mine in users.items() for event in _events(user_id, mine)]
 

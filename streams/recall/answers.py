@@ -1,4 +1,4 @@
-"""Answers a prepared query: ranks and filters the candidates, and returns the best as hits. On the shard's thread."""
+"""Answers a prepared query on the shard's thread: ranks and filters the candidates, and returns the best as hits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Rows = npt.NDArray[np.int64]
 def answers(shard: Shard, asked: PreparedQuery) -> Hits:
     """Return the user's memories and window exchanges that answer the query, best first. Runs on the shard's thread.
 
-    It checks again that the exchanges have no memory, because that may change while the question is embedded. An
+    It checks again which window exchanges have no memory, because that may change while the question is embedded. An
     exchange that has become a memory since then is found as that memory. A forgotten exchange is not returned.
     """
     user_id = asked.query.user_id
@@ -50,9 +50,10 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
 
 
 def _once(hits: Hits) -> Hits:
-    """Drop the exchanges whose memory is among the hits.
+    """Remove from the hits each window exchange whose memory is also a hit.
 
-    They are compared by message ids: an exchange that was open when it was read has another id than its memory.
+    Exchanges and memories are compared by message ids, because an exchange that was open when it was read has another
+    id than its memory.
     """
     kept = {(hit.session_id, one) for hit in hits if hit.state != SHORT_TERM for one in hit.message_ids}
     return Hits(
@@ -85,10 +86,10 @@ def _ranked(
     shown: Callable[[Rows], list[Memory]],
     said: int = 0,
 ) -> Hits:
-    """Rank the candidates, and return the best ones as hits.
+    """Rank the candidates of a query, and return the best ones as hits.
 
-    `dense` are the cosines, float32[parts, n]. `shown` returns the memories of candidates, given their indexes. The
-    last `said` candidates are window exchanges, which have no memory state.
+    `dense` are the candidates' cosines for each part of the query, float32[parts, n]. `shown` returns the memories of
+    candidates, given their indexes. The last `said` candidates are window exchanges, which have no memory state.
     """
     memories = len(candidates) - said
     query, lifecycle = asked.query, asked.lifecycle
@@ -110,7 +111,7 @@ def _ranked(
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
     hits = []
     for row, memory in zip(best.tolist(), shown(best), strict=True):
-        # Without filters, expired items have not been left out yet. They are removed from the shard within a minute.
+        # Without filters, the candidates include expired items that the expiry job has not removed yet.
         if memory.kind == ITEM and is_expired(memory, asked.now):
             continue
         why = None
@@ -142,9 +143,9 @@ def _by_state(
     better: npt.NDArray[np.bool_],
     shown: Callable[[Rows], list[Memory]],
 ) -> Mapping[State, int]:
-    """Count the rows of `better` by state: of the `top_k` most relevant ones, those that match the filters.
+    """Count, by state, the memories in states that the query excludes but that are more relevant than every hit.
 
-    `better` marks memories that are more relevant than every hit, in states that the query excludes.
+    `better` marks these memories. Only the `top_k` most relevant of them are tested with the filters and counted.
     """
     query = asked.query
     rows = top(relevance, better, query.top_k)
@@ -155,7 +156,7 @@ def _by_state(
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:
-    """Return the rank of a row among the allowed rows; 1 is the best."""
+    """Return the rank of a row's score among the scores of the allowed rows; 1 is the best."""
     return 1 + int(np.count_nonzero(scores[allowed] > scores[row]))
 
 

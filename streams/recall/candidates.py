@@ -1,4 +1,7 @@
-"""The window exchanges that may answer a question: these are embedded. Runs on the shard's thread."""
+"""Selects the window exchanges that may answer a question, so that only these are embedded.
+
+The functions run on the shard's thread, because the shard knows which exchanges have a memory.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ def candidates_of(
     """Return the speakers of all candidates, and the candidates from windows.
 
     The candidates are the user's memories and some window exchanges. The speakers are None if there are no
-    candidates. Runs on the shard's thread, because it counts words, and because the shard knows which exchanges have
-    a memory.
+    candidates. Runs on the shard's thread, because the ranking by words takes time, and because the shard knows which
+    exchanges have a memory.
     """
     user_id, beside = query.user_id, query.beside
     rows = [
@@ -37,7 +40,7 @@ def candidates_of(
 
 
 def no_memories_of(shard: Shard, user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[Memory]:
-    """Return the exchanges that have no memory, in the same order. Runs on the shard's thread."""
+    """Return the exchanges of `said` that have no memory, in their order, each as the memory that it may become."""
     return [as_memory(row, user_id) for row in shard.without_memory(user_id, _rows_of(user_id, said, made))]
 
 

@@ -1,4 +1,4 @@
-"""Equality of JSON values."""
+"""Equality of JSON values for filters. Unlike in Python, `true` does not equal 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PLAIN: Final = frozenset((str, int, float, type(None)))
 
 
 def same(one: Any, other: Any) -> bool:
-    """True if two JSON values are equal. 1 equals 1.0, but `true` does not equal 1, also inside lists and objects.
+    """True if two JSON values are equal. 1 equals 1.0, but `true` does not equal 1, not even in lists and objects.
 
     >>> same(1, 1.0), same(True, 1), same([False], [0])
     (True, False, False)
@@ -26,5 +26,5 @@ def same(one: Any, other: Any) -> bool:
 
 
 def among(one: Any, several: list[Any]) -> bool:
-    """True if the value is the `same` as one of the values in the list."""
+    """True if `one` equals one of the values in the list `several`, as `same` compares them."""
     return one in several and any(same(one, other) for other in several)

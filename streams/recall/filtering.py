@@ -9,8 +9,8 @@ the filter covers at least one of the memory's sources; `ne` and `nin` are true 
 
     metadata.namespace:startswith:"a/b/"      metadata.value:matches:{"price":{"$lt":3}}
 
-A request has at most `MOST_CONDITIONS` conditions and `MOST_VALUES` values in lists, nested ones included, because
-every memory of the user is tested against all of them.
+A request has at most `MOST_CONDITIONS` conditions and `MOST_VALUES` list values, including nested ones, because every
+memory of the user is tested against all of them.
 
 A value is parsed as JSON if possible, else it is text. A missing field equals only null, and `true` is not 1. A date
 without a time is that day in UTC: `created_at:lte:2026-02-01` includes the whole day. In a JSON body, filters are
@@ -49,14 +49,15 @@ FIELDS: Final = (
 MOST_CONDITIONS: Final = 64
 MOST_VALUES: Final = 1_000
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
-#: `_ONE_OF`: operators that are true if at least one source matches. `_OF_SOURCES`: all operators for sources.
+#: `_ONE_OF`: operators that are true if at least one of a memory's sources matches. `_OF_SOURCES`: all operators that
+#: a filter on sources may use.
 _ONE_OF: Final = ("eq", "in", "contains")
 _OF_SOURCES: Final = (*_ONE_OF, "ne", "nin")
 _SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Wrap a comparison, so that values without an order give False: a text and a number, a truth value, null."""
+    """Wrap a comparison so that it is False for values without an order: text with number, `true`, `false`, null."""
 
     def holds(found: Any, value: Any) -> bool:
         if found is None or isinstance(found, bool) or isinstance(found, str) != isinstance(value, str):
@@ -82,7 +83,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Span(NamedTuple):
-    """A day or one moment: the time from `start` (included) to `end` (excluded), in epoch ms."""
+    """A time in a filter, a day or one moment: from `start` (included) to `end` (excluded), in epoch ms."""
 
     start: int
     end: int
@@ -91,7 +92,7 @@ class Span(NamedTuple):
         return self.start <= moment < self.end
 
 
-#: Operators on a memory's time. They compare with the whole span: `gt` means after its end, `lt` before its start.
+#: Operators that compare a memory's time with a span: `gt` means after the end of the span, `lt` before its start.
 _IN_TIME: Final[dict[str, Callable[[int, Any], bool]]] = {
     "eq": lambda found, span: span.holds(found),
     "ne": lambda found, span: not span.holds(found),
@@ -108,7 +109,7 @@ class Condition(Protocol):
     """A test of one memory."""
 
     def matches(self, memory: Memory) -> bool:
-        """True if the condition holds for this memory."""
+        """True if the condition holds for `memory`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class Filter:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse `field:operator:value`. Raises `ValueError`; its message names the allowed values."""
+        """Parse a filter `field:operator:value`. Raises `ValueError` with a message that names the allowed values."""
         field, _, rest = text.partition(":")
         name, colon, raw = rest.partition(":")
         if not colon:
@@ -134,7 +135,7 @@ class Filter:
 
     @classmethod
     def of(cls, field: str, name: str, value: Any) -> Self:
-        """Check the parts of a filter, and build it. Raises `ValueError`; its message names the allowed values."""
+        """Build a filter from its parts. Raises `ValueError` with a message that names the allowed values."""
         field = _SPELLINGS.get(field, field)
         if name not in OPERATORS:
             raise ValueError(f"a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
@@ -158,9 +159,9 @@ class Filter:
 
     @classmethod
     def all_of(cls, given: Sequence[str] | Mapping[str, Any]) -> tuple[Self, ...]:
-        """Parse filters: a list of texts, or an object with conditions by field.
+        """Parse the filters of a query: a list of texts, or a JSON object with the conditions of each field.
 
-        Raises `ValueError`; its message names the allowed values.
+        Raises `ValueError` with a message that names the allowed values.
         """
         if not isinstance(given, Mapping):
             _check_number(len(given))
@@ -185,7 +186,7 @@ class Filter:
             return False
         try:
             return OPERATORS[self.operator](found, self.value)
-        except TypeError:  # `contains` looks for a number in a text
+        except TypeError:  # `contains` cannot look for a number in a text
             return False
 
 
@@ -232,7 +233,10 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _spans(name: str, value: Any) -> Span | list[Span]:
-    """Return a span, or for `in` and `nin` a list of spans. Raises `ValueError`; its message names allowed values."""
+    """Parse the value of a filter on `created_at`. Return a span, or a list of spans for `in` and `nin`.
+
+    Raises `ValueError` with a message that names the allowed values.
+    """
     if name not in _IN_TIME:
         raise ValueError(f"a filter: created_at takes {', '.join(_IN_TIME)}")
     if name not in ("in", "nin"):
@@ -255,7 +259,7 @@ def _span(value: Any) -> Span:
 
 
 def _is_day(value: str) -> bool:
-    """True for a date without a time, which is a day in UTC."""
+    """True if the text is a date without a time, which a filter takes as a whole day in UTC."""
     try:
         date.fromisoformat(value)
     except ValueError:
@@ -264,7 +268,7 @@ def _is_day(value: str) -> bool:
 
 
 def field_of(memory: Memory, field: str) -> Any:
-    """Return the value that a filter on this field tests; None if the memory does not have the field."""
+    """Return the memory's value that a filter on `field` tests; None if the memory does not have the field."""
     if field == "tags":
         return memory.meta.get("tags")
     if field.startswith("metadata."):

@@ -1,10 +1,10 @@
-"""Patterns that a JSON object matches, like those of document stores.
+"""Patterns for JSON objects, as document stores have them, for the filter operator `matches`.
 
     {"kind": "book", "price": {"$lt": 30, "$gte": 10}, "author": {"name": "Ann"}, "tags": ["a", "b"]}
 
 Every key of the pattern must match. A plain value must be equal. An object is a pattern for the nested object. A list
 must have the same length and match item by item. An object whose keys are in `COMPARISONS` is a comparison. Ordered
-comparisons ($gt, $lt, …) work on numbers and on texts that are numbers; no other value matches them.
+comparisons ($gt, $lt, …) work on numbers and on texts that are numbers. For all other values they are false.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ COMPARISONS: Final[dict[str, Compare]] = {
 
 
 def matches_object(found: Mapping[str, Any], pattern: Mapping[str, Any]) -> bool:
-    """True if all keys of the pattern match; a missing key counts as null."""
+    """True if the object `found` matches all keys of the pattern. A key that `found` lacks counts as null."""
     return all(_matches(found.get(key), wanted) for key, wanted in pattern.items())
 
 
 def check_pattern(pattern: Any) -> None:
-    """Check a pattern. Raises `ValueError` if it is invalid; its message names the allowed values."""
+    """Check a pattern. Raises `ValueError`, with the allowed values in its message, if the pattern is invalid."""
     if not isinstance(pattern, Mapping):
         raise ValueError("a filter: matches takes a JSON object")  # noqa: TRY004 - as for all filter errors
     for wanted in pattern.values():

@@ -19,8 +19,8 @@ DATA_FOLLOWS: Final = (
 def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequence[Note]) -> str:
     """Return memories, notes and the newest exchanges as one text that an assistant puts into its prompt.
 
-    A note that became a memory appears once. Memories and notes may quote any person, even instructions. Therefore
-    they stand between two marker lines, which they cannot contain, and the text says that they are data.
+    A note that became a memory appears only once. Memories and notes may contain instructions from any person.
+    Therefore they are put between two marker lines, which they cannot contain, and the text says that they are data.
     """
     parts, quoted = [], []
     noted = {note.id for note in notes}
@@ -37,6 +37,6 @@ def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequ
 
 
 def one_line(text: str) -> str:
-    """Join the lines and replace `<` and `>`, so that no text can contain or imitate a marker or a control token."""
+    """Join the lines of a text and replace `<` and `>`, so that it cannot contain a marker or a control token."""
     line = " / ".join(line.strip() for line in text.splitlines() if line.strip())
     return line.replace("<", "‹").replace(">", "›")

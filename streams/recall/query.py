@@ -20,9 +20,9 @@ from tables.vectors.index import Vectors
 class Query:
     """A user's question, the maximum number of hits (`top_k`), and conditions on the memories to search.
 
-    Memories that another memory replaces are searched only if `replaced` is set. With `touch`, a relevant hit counts
-    as an access; evaluations and prefetches do not set it. With `short_term`, window exchanges that have no memory
-    are searched too, except the exchanges that the prompt already shows (`beside`).
+    Memories that another memory replaces are searched only if `replaced` is true. With `touch`, a relevant hit counts
+    as an access; evaluations and prefetches set it to false. With `short_term`, window exchanges that have no memory
+    are also searched, except the exchanges that the prompt already shows (`beside`).
     """
 
     user_id: str
@@ -40,11 +40,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query that is ready to be ranked.
+    """A query with everything that ranking needs.
 
-    `parts` are the query and its single questions, `vectors` are their vectors, float32[parts, d]. `scale` is the
-    scale of the model's cosines, `now` the time of the search (epoch ms). `said` are the window exchanges to rank,
-    oldest first, `said_vectors` are their vectors, float32[n, d].
+    `parts` are the query's text and the single questions in it, and `vectors` are the vectors of the parts,
+    float32[parts, d]. `scale` is the scale of the model's cosines, `now` the time of the search (epoch ms). `said`
+    are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors, float32[n, d].
     """
 
     query: Query

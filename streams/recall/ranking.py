@@ -40,21 +40,20 @@ B: Final = 0.5
 """`K1` and `B` are parameters of BM25. Small changes of them hardly change the results on LoCoMo and MemDaily."""
 
 PRIOR_MEMORIES: Final = 10
-"""The number of imaginary memories, without any of the terms, that are added when the rarity of a term is computed.
+"""The number of memories without any query term that are added to a user's memories when term rarity is computed.
 
-Without them, the rarity would not be plausible for a user who has only a few memories.
+Otherwise every term of a user who has only a few memories would count as frequent.
 """
 
 _BUCKET_BITS: Final = 16
 
 
 def bm25(terms: Terms, query: str) -> Scores:
-    """Return the BM25 of every text, divided by the highest possible score of the query: float32[n] in 0..1.
+    """Return the BM25 score of every text, divided by the query's highest possible score: float32[n] in 0..1.
 
-    The divisor depends on the query alone, so the order of the texts is that of plain BM25 (Robertson & Zaragoza,
-    2009, with Lucene's never-negative idf). Because of the division, a score means the same for a query of three
-    words and for a query of thirty. Terms that the user never wrote are part of the divisor: they are evidence
-    against an answer.
+    The divisor is the same for all texts, so their order is that of plain BM25 (Robertson & Zaragoza, 2009, with
+    Lucene's never-negative idf). Because of the division, scores of short and long queries can be compared. Query
+    terms that occur in no text also count in the divisor, because they are evidence against an answer.
 
     All terms of the texts are read once. A table of 65,536 buckets finds the few terms that can match the query.
     """
@@ -82,9 +81,9 @@ def bm25(terms: Terms, query: str) -> Scores:
 
 
 def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indexes of the words that have one of the hashes, and for each of them the index of that hash.
+    """Return the indexes of the words that have one of the hashes, and for each of these words the index of its hash.
 
-    Both are sorted by the hash, and then by the word.
+    Both arrays are sorted by the index of the hash, and then by the index of the word.
     """
     order = np.argsort(hashes)
     ordered = hashes[order]
@@ -101,10 +100,10 @@ def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 class LexicalIndex:
-    """:func:`bm25` over texts that are added to this index, at the end.
+    """An index of texts, to which texts can be appended, and which ranks them by :func:`bm25`.
 
     The statistics (rarity, mean length) are computed for each query. So it makes no difference whether texts are
-    added at once or one after the other.
+    added together or one after the other.
     """
 
     def __init__(self) -> None:
@@ -112,7 +111,7 @@ class LexicalIndex:
 
     @classmethod
     def build(cls, texts: Iterable[str]) -> Self:
-        """Return an index of these texts. Row ``i`` is the ``i``-th text."""
+        """Return an index of the given texts. Row ``i`` of the index is the ``i``-th text."""
         index = cls()
         index.add(texts)
         return index
@@ -121,20 +120,20 @@ class LexicalIndex:
         return len(self._terms)
 
     def add(self, texts: Iterable[str]) -> None:
-        """Append texts as the next rows."""
+        """Append texts to the index as its next rows."""
         self._terms = self._terms.with_more(Terms.of(texts))
 
     def scores(self, query: str) -> Scores:
-        """Return :func:`bm25` of every row."""
+        """Return the score by :func:`bm25` of every row."""
         return bm25(self._terms, query)
 
 
 def questions(query: str) -> list[str]:
     """Return the whole query, and then each question in it: 1 to `MAX_PARTS` texts.
 
-    If the whole query is one question, only the query is returned. People ask two things at once, or chat before they
-    ask. So each text is ranked separately, and a memory gets the best of its relevances. The whole query is one of
-    the texts, because the chat before a question can be its context.
+    If the whole query is one question, only the query is returned. People often ask two questions in one message, or
+    chat before they ask. So memories are ranked for each text separately, and a memory gets the best of its
+    relevances. The whole query is one of the texts, because the chat before a question can be its context.
 
     >>> questions("Nice day! Where do I live? And who is Tom?")
     ['Nice day! Where do I live? And who is Tom?', 'Where do I live?', 'And who is Tom?']
@@ -146,7 +145,7 @@ def questions(query: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences: after a punctuation mark if a word follows, after a full stop if a space follows.
+    """Split a text into sentences: after a full stop if a space follows, after other end marks if a word follows.
 
     >>> sentences("Well... he said 3.5! What?!")
     ['Well...', 'he said 3.5!', 'What?!']
@@ -178,10 +177,10 @@ def is_question(text: str) -> bool:
 
 
 def probe(query: str, speakers: Collection[str]) -> str:
-    """Return the query without the speakers' names, to be embedded.
+    """Return the text to embed for a query: the query without the speakers' names.
 
     A speaker's name occurs in every memory of a conversation, so it does not distinguish these memories. But it has a
-    strong influence on the vector. BM25 uses the query with the names, because it weights each word by its rarity.
+    strong influence on the vector. BM25 uses the query with the names, because BM25 weights each word by its rarity.
 
     >>> probe("When did Ann's brother call?", {"Ann"})
     'When did brother call?'
@@ -196,7 +195,7 @@ def probe(query: str, speakers: Collection[str]) -> str:
 
 
 COVERAGE: Final = Scale(centre=0.01, spread=0.03, least=0.015)
-"""The scale of :meth:`LexicalIndex.scores`."""
+"""The scale of the scores of :func:`bm25` for memories that are unrelated to the query."""
 
 DENSE_SHARE: Final = 0.5
 EVEN_DEVIATIONS: Final = 3.0
@@ -206,16 +205,17 @@ SOFTNESS: Final = 1.5
 def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE) -> Scores:
     """Return the relevance (0..1) of each memory from its cosine and its BM25, both of shape ``[..., n]``.
 
-    Both scores are divided by their spread over the user's memories for this query. So the score that distinguishes
-    the memories better has more influence, and the order is that of fused z-scores. But a z-score is centred on the
-    mean of the user's own memories, so the best of many bad candidates would look good. Here the centre is fixed: it
-    is the usual score of unrelated memories. This shifts all memories of a query alike.
+    Cosine and BM25 are each divided by their spread over the user's memories for this query. So the score that
+    distinguishes the memories better has more influence, and the order is that of fused z-scores. But a z-score is
+    centred on the mean of the user's own memories, so the best of many bad candidates would look good. Here the
+    centre is the usual score of unrelated memories. This shifts all memories of a query by the same amount.
 
     So the relevance sorts the hits, and it can also be compared between queries, users and sizes of store. An
     unrelated memory has about 0.05, answers begin at 0.5 (three deviations), and a typical answer has more than 0.8.
-    It is not a probability: if another user's question is asked, the best of 300 chats on similar topics has 0.7.
+    The relevance is not a probability: for a question that another user asked, the best of 300 chats on similar
+    topics has 0.7.
 
-    The curve ``u / sqrt(1 + u²)`` is used because float32 then does not round all strong hits to 1.
+    The curve ``u / sqrt(1 + u²)`` is used because with it, float32 does not round all strong hits to 1.
     """
     if dense.shape != lexical.shape:
         raise ValueError(f"dense is {dense.shape}, lexical {lexical.shape}: not the same memories")
@@ -230,16 +230,16 @@ CARRIED: Final = 0.2
 def carry(relevance: Scores, previous: NDArray[np.int64]) -> Scores:
     """Increase each memory's relevance by a share of the relevance of the memory before it in the same session.
 
-    An answer often follows a memory that resembles the query: "How was the trip?" … "Cold, but fun".
-    ``previous`` has the row of the memory before; -1 for the first memory of a session. The result stays within 0..1,
-    and is never lower than before.
+    An answer often follows a memory that resembles the query, as "Cold, but fun" follows "How was the trip?".
+    ``previous`` has, for each memory, the row of the memory before it; -1 for the first memory of a session. The
+    result stays within 0..1, and is never lower than the given relevance.
     """
     before = np.where(previous >= 0, relevance[previous], np.float32(0))
     return relevance + np.float32(CARRIED) * before * (1 - relevance)
 
 
 def top(relevance: Scores, allowed: NDArray[np.bool_] | None, k: int) -> NDArray[np.int64]:
-    """Return the rows of the ``k`` most relevant allowed memories, best first; among equals, the newest first."""
+    """Return the rows of the ``k`` most relevant allowed memories, best first. Of equal ones, the newest is first."""
     rows = np.arange(len(relevance)) if allowed is None else np.flatnonzero(allowed)
     newest_first = rows[::-1]
     order = np.argsort(-relevance[newest_first], kind="stable")[: max(k, 0)]

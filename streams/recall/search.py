@@ -1,7 +1,7 @@
 """Search: reads the user's memories, ranks and filters them, and counts the hits as accesses.
 
-The exchanges of the user's short-term windows are ranked together with the memories. Each is treated as the memory
-that it may become.
+The exchanges of the user's short-term windows are ranked together with the memories. Each exchange is treated as the
+memory that it may become.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class Recall:
-    """Searches this worker's shards and windows."""
+    """Searches the shards and windows of this worker, and sends the accesses to the log."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class Recall:
     async def search(self, query: Query) -> Hits:
         """Return the memories that answer the query, best first. Only relevant hits count as accesses.
 
-        Every question has ten best memories, even if none of them answers it. If all of them counted as accessed, no
-        memory's score would decay.
+        Every search returns its best memories, even if none of them answers the query. If all of them counted as
+        accessed, no memory's score would decay.
 
         Raises `ShardNotHere` if this worker does not own the user's partition.
         """
@@ -114,7 +114,7 @@ class Recall:
         return await self._shards.call(partition, no_memories_of, user_id, said, self._said_rows) if said else []
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
-        """Return the archived memories, of all states, that answer the text, best first. They count as no access."""
+        """Return archived memories of all states that answer `text`, best first. This does not count as an access."""
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
@@ -132,15 +132,14 @@ class Recall:
         return PreparedQuery(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
 
     def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
-        """Note that the user's memories with these ids were read now."""
+        """Note an access, at the present time, to the user's memories with these ids."""
         self._accesses.note(user_id, ids, self._clock.now())
 
     async def tell_accesses(self) -> None:
-        """Send the accesses since the last call as events, one or a few for each user.
+        """Send the accesses since the last call as `touch` events, one or a few for each user.
 
-        They are sent together, so that a shard applies them in one transaction.
-
-        Events that the broker does not accept now stay in the outbox and are sent with the next ones.
+        The events are sent together, so that a shard applies them in one transaction. Events that the broker does not
+        accept now stay in the outbox and are sent with the next events.
         """
         touches = self._accesses.take()
         for event in touches:

@@ -1,7 +1,8 @@
-"""The window exchanges of a user that a search ranks together with the memories.
+"""Selects the window exchanges of a user that a search ranks together with the memories.
 
-They are read and embedded by the search, so they cost nothing when messages arrive. A search reads at most the newest
-`MOST` exchanges. Of these, it embeds the newest `NEWEST`, and the `BY_WORDS` others whose words match best.
+The search itself reads and embeds the exchanges, so they cost nothing when messages arrive. A search reads at most
+the newest `MOST` exchanges. Of these, it embeds the newest `NEWEST`, and up to `BY_WORDS` older exchanges whose words
+match best.
 """
 
 from __future__ import annotations
@@ -34,30 +35,30 @@ class ShownWindow(NamedTuple):
     message_ids: frozenset[str]
 
     def shows(self, session_id: str | None, message_ids: Collection[str]) -> bool:
-        """True if at least one of these messages is shown."""
+        """True if the prompt shows at least one of the session's messages in `message_ids`."""
         return session_id == self.session_id and not self.message_ids.isdisjoint(message_ids)
 
     def holds(self, session_id: str | None, message_ids: Collection[str]) -> bool:
-        """True if all of these messages are shown."""
+        """True if the prompt shows all of the session's messages in `message_ids`."""
         return self.shows(session_id, message_ids) and self.message_ids.issuperset(message_ids)
 
 
 class SaidLately:
-    """Reads the exchanges in the windows of this worker's users, without expired ones."""
+    """Reads the unexpired exchanges in the windows of this worker's users."""
 
     def __init__(self, windows: ShortTermStore, clock: Clock, ttl_seconds: int) -> None:
         self._windows, self._clock, self._ttl_ms = windows, clock, ttl_seconds * 1000
 
     def by(self, partition: int, user_id: str) -> list[tuple[str, Exchange]]:
-        """Return the user's exchanges that have not expired, newest first: (session id, exchange). At most `MOST`."""
+        """Return the user's newest unexpired exchanges, at most `MOST`, newest first, each with its session id."""
         since = self._clock.now() - self._ttl_ms
         return self._windows.newest_of(partition, user_id, since, MOST)
 
 
 def repeats(exchange: Exchange, question: str) -> bool:
-    """True if the exchange is the question itself, without an answer yet.
+    """True if the exchange is the question of the search itself, without an answer yet.
 
-    A chat service may send the user's message to the log before it searches with the same message.
+    This happens if a chat service sends the user's message to the log before it searches with the same message.
     """
     said = [message.content for message in exchange.messages if message.role is Role.USER]
     answered = any(message.role is Role.ASSISTANT for message in exchange.messages)
@@ -67,7 +68,7 @@ def repeats(exchange: Exchange, question: str) -> bool:
 def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidRow]:
     """Return the exchanges to embed, oldest first.
 
-    These are the newest ones, and the older ones that best match the words of the question's parts.
+    These are the newest exchanges, and the older exchanges that best match the words of the question's parts.
     """
     ordered = sorted(rows, key=lambda row: (row.exchange.started_at, row.exchange.seq))
     older, newest = ordered[:-NEWEST], ordered[-NEWEST:]
@@ -79,7 +80,7 @@ def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidR
 
 
 def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condition]) -> list[SaidRow]:
-    """Return the rows that match all filters. Filters are applied to the memory that a row may become."""
+    """Return the exchanges that match all filters. A filter tests the memory that an exchange may become."""
     if not filters:
         return list(rows)
     by_id = {row.id: row for row in rows}

@@ -1,7 +1,7 @@
 """The dependencies of a replay's intake and long-term agent.
 
-They differ from a worker's: the clock follows the records' times, nothing waits for a backlog, and records that the
-agents post are kept here instead of sent.
+They differ from the dependencies of a worker's agents: the clock follows the times of the records, long-term work
+does not wait for a backlog of conversations, and `Kept` stores the records that a worker would send to the broker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def replay_context(
     metrics: Metrics,
     on_failure: Callable[[BaseException, str], None],
 ) -> Context:
-    """Build the context for the replay of one partition. Records that its agents post go to `kept`."""
+    """Build the context for the replay of one partition. The agents' records go to `kept`, not to the broker."""
     outbox = Outbox()
     outbox.connect(kept)
     return Context(
@@ -52,7 +52,7 @@ def replay_context(
 
 
 class _Batch:
-    """Replaces a producer's batch: `Outbox` appends rows to it."""
+    """A batch that replaces a producer's batch. `Outbox` appends rows to it."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[bytes, bytes | None]] = []
@@ -66,9 +66,10 @@ class _Batch:
 
 
 class Kept:
-    """Replaces the agents' producer: it keeps the window rows and the missing promotions until `taken` returns them.
+    """Replaces the agents' producer: stores window rows and missing promotions until `taken` returns them.
 
-    With `send`, missing promotions are sent to the broker instead. While `silent` is true, promotions are ignored.
+    Missing promotions are promotions that the log lacks. If `send` is given, they are sent to the broker instead.
+    While `silent` is true, promotions are ignored, because they belong to messages before the replayed range.
     """
 
     def __init__(self, long_term: str, progress: ReplayProgress, send: Send | None) -> None:
@@ -79,7 +80,7 @@ class Kept:
         self.counts: defaultdict[str, int] = defaultdict(int, {"found": 0, "in_log": 0, "forgotten": 0})
 
     def taken(self) -> tuple[list[WindowRow], list[KeptPromotion]]:
-        """Return all rows and promotions since the last call."""
+        """Return the window rows and the promotions that were stored since the last call of this method."""
         taken = self._rows, self._found
         self._rows, self._found = [], []
         return taken
@@ -97,7 +98,7 @@ class Kept:
         if topic == self._long_term and not self.silent:
             assert value is not None
             promotion = Promotion.model_validate(orjson.loads(value))
-            if sources := sources_beside(headers):  # kept promotions have no headers
+            if sources := sources_beside(headers):  # `KeptPromotion` stores no headers, so put them into the value
                 promotion = promotion.model_copy(update={"sources": sources})
                 value = promotion.model_dump_json().encode()
             if self._is_missing(promotion):
@@ -114,9 +115,9 @@ class Kept:
         return _taken()
 
     def _is_missing(self, promotion: Promotion) -> bool:
-        """Return True if the promotion has a replayed message, is not in the log, and was not forgotten.
+        """Return True if the promotion has a message of the replayed range, is not in the log, and was not forgotten.
 
-        Promotions that have a replayed message are counted by the result.
+        For each promotion that has a message of the replayed range, the result is counted in `counts`.
         """
         user, session = promotion.user_id, promotion.session_id
         if all(self._progress.earlier(message_name(user, session, one)) for one in promotion.message_ids):
@@ -132,7 +133,7 @@ class Kept:
 
 
 class _Taken(NamedTuple):
-    """Replaces a broker's acknowledgement of a record. It has no real offset."""
+    """Replaces a broker's acknowledgement of a record. Its `offset` is -1, because the record is not sent."""
 
     offset: int = -1
 

@@ -1,4 +1,4 @@
-"""Replay of one partition's conversations: the intake of a worker, but without Faust, as fast as possible."""
+"""Replay of one partition's conversations by a worker's intake, but without Faust, and as fast as possible."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from streams.telemetry.metrics import Metrics, labelled
 from streams.worker.wiring.chats import RatingChat
 from streams.worker.wiring.intake import Intake
 
-#: The minimum number of seconds between two saves. After a kill, the records since the last save are read again.
+#: The minimum number of seconds between two saves of the progress. If the process is killed, the next run reads the
+#: records since the last save again.
 SAVE_SECONDS = 2.0
-#: Seconds for which a model that does not answer is asked again about an exchange. A worker asks for a day, but an
-#: operator waits for the end of a replay.
+#: Seconds for which the replay repeats a request to a model that does not answer. A worker repeats it for a day, but
+#: an operator waits for the end of a replay.
 PATIENCE_SECONDS = 600.0
 #: Seconds between two checks, at the end of a replay, whether the model has answered.
 TICK_SECONDS = 0.1
 
 
 class ReplayedIntake:
-    """The windows of one partition, to which `take` adds records, and the promotions that are missing in the log.
+    """Replays the conversations of one partition: fills windows, and finds promotions that are missing in the log.
 
-    These promotions are sent to the log with `send`. If `send` is None, they are stored in `progress`. Dead letters
-    and misrouted records are ignored, because the worker that reads the same records sends them.
+    The found promotions are sent to the log with `send`. If `send` is None, they are stored in `progress`. Dead
+    letters and misrouted records are ignored, because the worker that reads the same conversations sends them.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class ReplayedIntake:
         self._metrics, self._outbox = context.metrics, context.outbox
         self._not_allowed: list[KafkaError] = []
         self._outbox.on_not_allowed = self._not_allowed.append
-        # A worker drops ended sessions by the machine's clock, a replay by the time of the newest record.
+        # A worker uses the machine's clock to drop ended sessions. A replay uses the time of the newest record
+        # instead.
         idle = IdleTracker(lambda: self._newest_record)
         self._intake = Intake(context, shards, rater, None, idle=idle, patience=PATIENCE_SECONDS)
         self._agent, windows = self._intake.short_term, self._intake.windows
@@ -78,7 +80,7 @@ class ReplayedIntake:
         self._failed.cancel()
 
     async def begin(self) -> int:
-        """Restore the windows from the progress. Return the offset to read from."""
+        """Restore the windows from the saved progress. Return the offset of `conversations` at which to continue."""
         for name, rows in self._tables.items():
             rows.restore(self._partition, self._progress.rows(name))
         self._newest_record = self._progress.noted.get("newest_record", 0) / 1000
@@ -88,9 +90,10 @@ class ReplayedIntake:
         return offset
 
     async def take(self, records: Sequence[Any], position: int) -> None:
-        """Process records, in log order, and save from time to time.
+        """Process records in the order of their offsets, and save the progress every `SAVE_SECONDS`.
 
-        `position` is the offset after the last record that was read, even if that record was left out.
+        `position` is the offset after the last record that was read. `records` may lack that record, because it has
+        only the records of the users who are replayed.
         """
         earlier = [record for record in records if record.offset < self._span.start]
         if earlier:
@@ -103,7 +106,10 @@ class ReplayedIntake:
             await self._save(position)
 
     async def end(self) -> None:
-        """Wait for the model's outstanding answers, and save. Exchanges that are not decided yet stay undecided."""
+        """Wait for the model's outstanding answers, then save the progress.
+
+        Exchanges that would be decided by later records remain undecided.
+        """
         if self._intake.ratings is not None:
             while any(True for _ in self._intake.windows.asked()):
                 self._intake.ratings.tick()
@@ -117,7 +123,7 @@ class ReplayedIntake:
             await self._unless_failed(asked)
 
     async def _arrive(self) -> None:
-        """Begin the replayed range: record the messages in the windows, which came before it, and keep promotions."""
+        """Begin the replayed range: record the messages that came before it, and stop ignoring promotions."""
         windows = self._intake.windows
         names = [
             message_name(session.user_id, session.session_id, message_id)
@@ -161,7 +167,7 @@ class ReplayedIntake:
             self._failed.set_exception(SiltstoneError(f"{where} failed: {exc}"))
 
     async def _unless_failed(self, asked: Awaitable[Any]) -> None:
-        """Wait for `asked`. If a rating fails meanwhile, raise its error: `asked` would then never be done."""
+        """Wait for `asked`. If a rating fails meanwhile, raise its error, because `asked` would never be done."""
         waiting = asyncio.ensure_future(asked)
         try:
             await asyncio.wait((waiting, self._failed), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Interrupted replays in a data directory. They have users' texts, so they are removed when a user is forgotten."""
+"""Removes interrupted replays from a data directory when a user is forgotten, because they contain users' texts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ log = logging.getLogger(__name__)
 
 
 def drop_interrupted(data_dir: Path, until: int) -> list[Path]:
-    """Remove the replays that began at `until` (epoch ms) or earlier and are not running. Return their folders.
+    """Remove the replays that began at `until` (epoch ms) or earlier and are not running. Return the removed folders.
 
-    The operator can start such a replay again with the same command. Folders that the operator chose for a replay are
-    not searched.
+    The operator can start a removed replay again with the same command. Folders that the operator chose with `--into`
+    are not searched.
     """
     return [folder for folder in _folders(data_dir) if _begun(folder) <= until and _dropped(folder)]
 
@@ -31,7 +31,7 @@ def _folders(data_dir: Path) -> list[Path]:
 def _begun(folder: Path) -> float:
     """Return the time at which the replay began (epoch ms).
 
-    Return infinity, so that the folder is not removed, if the replay is just beginning: then it has no texts yet.
+    A replay that has only just begun has no texts yet. For it, return infinity, so that its folder is not removed.
     """
     try:
         return (folder / "plan.json").stat().st_mtime * 1000 if any(folder.glob("*.sqlite")) else float("inf")

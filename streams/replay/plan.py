@@ -1,6 +1,6 @@
-"""The plan of a replay: the offsets that it reads.
+"""The plan of a replay: the ranges of offsets that the replay reads.
 
-The plan is stored at the start of the replay, so that the replay reads the same records if it is resumed.
+The plan is stored when the replay starts, so that a resumed replay reads the same records.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReplayOptions:
 
     @property
     def whole(self) -> bool:
-        """True if no record of the log is left out."""
+        """True if the replay covers all users, and all records of the log."""
         return (self.begin, self.end, self.users) == (EARLIEST, NOW, ())
 
 
@@ -47,8 +47,8 @@ class ReplayOptions:
 class OffsetRange:
     """The offsets of one partition that are replayed: from `start` to `end`, without `end`.
 
-    The records from `before` to `start` only fill the windows. Otherwise an exchange that is open at `start` would be
-    cut at another message than in the workers.
+    The records from `before` to `start` only fill the windows. Without them, an exchange that is open at `start`
+    would begin at a different message than in the workers.
     """
 
     before: int
@@ -74,9 +74,9 @@ class Plan:
 async def planned(asked: ReplayOptions, folder: Path, kafka: KafkaSettings, lead_ms: int) -> Plan:
     """Return the plan that is stored in the folder. If there is none, make and store a new plan.
 
-    Windows are filled with the records of `lead_ms` milliseconds before the start. Raises `BrokerUnavailable`,
-    `DataDirError` and `SettingsError`. Raises `SiltstoneError` if the folder belongs to another replay, or if the
-    topics have no records to replay.
+    The records of the last `lead_ms` milliseconds before the start are read only to fill the windows. Raises
+    `BrokerUnavailable`, `DataDirError` and `SettingsError`. Raises `SiltstoneError` if the folder belongs to another
+    replay, or if the topics have no records to replay.
     """
     path = folder / "plan.json"
     if path.exists():
@@ -126,8 +126,8 @@ async def _looked_up(asked: ReplayOptions, kafka: KafkaSettings, lead_ms: int) -
             )
             return {p: OffsetRange(min(before[p], start[p]), start[p], max(start[p], end[p])) for p in tps}
 
-        # Look up the log's end after the end of the conversations. Then the log up to its end has all promotions that
-        # the workers had made when the end of the conversations was looked up.
+        # Look up the end of `long-term` after the end of `conversations`. So the replay reads all promotions that the
+        # workers had already made from the conversations that it reads.
         conversations = await spans(topics.conversations) if asked.conversations else {}
         return Plan(asked, conversations, await spans(topics.long_term))
     except (aiokafka.errors.KafkaError, TimeoutError) as exc:
@@ -138,9 +138,10 @@ async def _looked_up(asked: ReplayOptions, kafka: KafkaSettings, lead_ms: int) -
 
 
 async def _first(kafka: KafkaSettings, tp: Any, start: int, end: int, at: int) -> int:
-    """Return the offset of the first record from `start` whose time is `at` (epoch ms) or later; `end` if none is.
+    """Return the offset of the first record, from `start` on, whose time is `at` (epoch ms) or later.
 
-    The records are read, because the embedded broker Tansu may answer with an offset that is too early.
+    Return `end` if all records are earlier. The records are read, because the embedded broker Tansu may answer a
+    request for this offset with an offset that is too early.
     """
     if start < end:
         async with aclosing(records_between(kafka, tp.topic, tp.partition, start, end)) as batches:

@@ -1,4 +1,4 @@
-"""The progress and the state of a partition's replay: one SQLite file, written in transactions."""
+"""The progress and the state of the replay of one partition, in an SQLite file that is written in transactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS found (
 CREATE INDEX IF NOT EXISTS found_at ON found (at, place);
 """
 
-#: The maximum number of promotions that one statement reads.
+#: The maximum number of promotions that one SQL statement reads.
 PAGE = 1_000
 
 
@@ -49,8 +49,8 @@ class WindowRow(NamedTuple):
 class ReplayProgress:
     """The progress of one partition, in an SQLite file that only one process can open at a time.
 
-    `noted` has numbers by name: the counts, 1 for each completed step, and in `offset` the offset of `conversations`
-    at which reading continues.
+    `noted` contains numbers by name: the counts of the replay, the number 1 for each completed step, and as `offset`
+    the offset of `conversations` at which reading continues.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,7 +76,7 @@ class ReplayProgress:
         self.save((), (), numbers)
 
     def save(self, rows: Iterable[WindowRow], found: Iterable[KeptPromotion], numbers: Mapping[str, int]) -> None:
-        """Write rows, found promotions and numbers in one transaction."""
+        """Write changes of window rows, found promotions and numbers to the file, in one transaction."""
         self.noted.update(numbers)
         with _transaction(self._db):
             for row in rows:
@@ -102,8 +102,8 @@ class ReplayProgress:
     ) -> None:
         """Record that these promotions are in the log, and add tombstones and numbers.
 
-        A tombstone has a user, a memory's id or None for all memories, and the time up to which they are forgotten
-        (epoch ms).
+        A tombstone consists of a user's id, a memory's id (None for all memories of the user), and the time in epoch
+        ms up to which they are forgotten.
         """
         self.noted.update(numbers)
         with _transaction(self._db):
@@ -129,7 +129,7 @@ class ReplayProgress:
         )
 
     def said_earlier(self, names: Iterable[str]) -> None:
-        """Record that these messages, by their `message_name`, came before the replayed range."""
+        """Record that the messages with these names (see `message_name`) came before the replayed range."""
         with _transaction(self._db):
             self._db.executemany("INSERT OR IGNORE INTO earlier VALUES (?)", ((name,) for name in names))
 
@@ -155,7 +155,7 @@ class ReplayProgress:
 
 
 class _transaction:  # noqa: N801  (lower case, because it is used like a statement)
-    """BEGIN … COMMIT, or ROLLBACK when the block raises."""
+    """A transaction around a `with` block: COMMIT at the end of the block, or ROLLBACK if it raises an exception."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

@@ -66,11 +66,11 @@ from tables.offline.carry_over import Rated, carry_over
 
 Batches = AsyncGenerator[Sequence[Any], None]
 
-#: The maximum number of partitions that run at the same time. While one waits for the broker or for vectors, another
-#: continues.
+#: The maximum number of partitions that are replayed at the same time. While one partition waits for the broker or
+#: for embeddings, another partition continues.
 SIDE_BY_SIDE = 4
-#: The maximum number of records that a partition processes before other partitions get a turn. All records of a fetch
-#: would take half a second.
+#: The maximum number of records of a partition that are processed before the event loop can run other partitions. All
+#: records of a fetch would block it for half a second.
 RECORDS_AT_A_TIME = 1_000
 #: The names of completed steps in a partition's progress.
 LOOKED_THROUGH, HEARD, WRITTEN = "looked_through", "heard", "written"
@@ -82,12 +82,13 @@ class RecordProgress(Protocol):
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
-#: Runs a step for a partition and its offsets. It calls the callback with the offset that it has reached.
+#: Runs one step of a replay for a partition and its offsets, and passes each offset that it has reached to the
+#: callback.
 Step = Callable[[int, OffsetRange, Callable[[int], None]], Awaitable[None]]
 
 
 class _Again(NamedTuple):
-    """A found promotion as a record of `long-term`. Its offset is one less than the offset of the record after it."""
+    """A found promotion as a record of `long-term`. Its offset is one less than that of the real record after it."""
 
     topic: str
     partition: int
@@ -130,7 +131,8 @@ class Replay:
         heard = {partition: asyncio.Event() for partition in plan.conversations}
         if plan.asked.conversations:
             await self._each(self._look_through, LOOKED_THROUGH, plan.long_term, bar("log"), SIDE_BY_SIDE)
-            # Without a model, windows wait for nothing. Run one at a time, so that the first shard can begin sooner.
+            # Without a model, no partition waits for answers. So replay the windows of one partition at a time: the
+            # first shard can then be built sooner.
             at_a_time = 1 if self._rater is None else SIDE_BY_SIDE
             steps.append(
                 self._each(self._hear, HEARD, plan.conversations, bar("conversations"), at_a_time, then=heard)
@@ -140,7 +142,7 @@ class Replay:
         await _together(steps)
 
     def figures(self) -> dict[str, int]:
-        """Return the counts since the replay was first started."""
+        """Return the counts of messages and promotions since the replay was first started, with all its runs."""
         names = ("messages", "exchanges", "promoted", "in_log", "forgotten", "found", "unusable", "misrouted")
         return {name: sum(progress.noted.get(name, 0) for progress in self._progress_of.values()) for name in names}
 
@@ -191,9 +193,9 @@ class Replay:
         await _together([one(partition) for partition in spans])
 
     async def _look_through(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
-        """Read the log from its beginning, even if only a part of it is requested.
+        """Read the log from its beginning, even if only a part of it is to be replayed.
 
-        Otherwise a promotion that is in an earlier part of the log would be found again.
+        Otherwise a promotion in an earlier part of the log would count as missing in the log.
         """
         progress = self._progress_of[partition]
         position = progress.noted.get("looked_at", 0)
@@ -205,7 +207,7 @@ class Replay:
                 told(position)
 
     async def _take_over(self, partition: int) -> None:
-        """Copy tombstones and a model's ratings from the live shard, because the log may not have them.
+        """Copy tombstones, and ratings by a model, from the worker's shard, because the log may not have them.
 
         If a worker has the shard open, nothing is copied.
         """
@@ -251,7 +253,7 @@ class Replay:
         agent.own(frozenset(self._plan.partitions))
         await agent.catch_up(partition, span.end)
         rest: Iterator[KeptPromotion] = progress.found()
-        # If a promotion was already applied when the log was read, finding it here has no effect.
+        # Promotions that were already applied together with the log are applied again here, which has no effect.
         while found := list(islice(rest, EVENTS_A_TRANSACTION)):
             await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 
@@ -266,7 +268,7 @@ class Replay:
         intake = Intake(context, self._shards, None, None)
 
         async def read(partition: int, start: int, end: int) -> Batches:
-            # With EARLIEST, read from `start`: then a warning says which records the log no longer has.
+            # With EARLIEST, read from `start`, so that a warning names the records that the log no longer has.
             begin = start if self._plan.asked.begin == EARLIEST else max(start, span.start)
             async for records in self._merged(partition, begin, end):
                 told(records[-1].offset + 1)
@@ -310,7 +312,7 @@ async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bo
         chats = Chats(settings.rater() if plan.asked.conversations else None, None)
         stack.push_async_callback(chats.close)
         shards = None
-        if rebuild or chats.rater is not None:  # shards also store a model's ratings
+        if rebuild or chats.rater is not None:  # without `rebuild`, the shards only store the model's ratings
             storage = Storage(settings, folder / "shards", _raised_by_the_call)
             storage.start()
             stack.push_async_callback(storage.close)
@@ -357,7 +359,7 @@ def _keep_ratings(shard: Shard, ratings: Sequence[Rated]) -> None:
 def _promoted_and_forgotten(
     records: Sequence[Any],
 ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID | None, int]]]:
-    """Return the event ids of the promotions, and the tombstones, as `ReplayProgress.log` takes them."""
+    """Return the event ids of the promotions, and the tombstones, in the form that `ReplayProgress.log` expects."""
     promoted: list[uuid.UUID] = []
     tombstones: list[tuple[str, uuid.UUID | None, int]] = []
     for _, event in readable(decode, records):
@@ -372,7 +374,7 @@ def _promoted_and_forgotten(
 
 
 def _time_of(record: Any) -> int | None:
-    """Return an event's time (epoch ms); None if the record is not a valid event."""
+    """Return the time of the event in a record (epoch ms), or None if the record is not a valid event."""
     try:
         return decode(record).timestamp
     except BadRecord:
@@ -385,4 +387,4 @@ async def _nothing() -> Batches:
 
 
 def _raised_by_the_call(_exc: BaseException, _where: str) -> None:
-    """Do nothing: if a shard cannot be opened, the call to the shard raises the error."""
+    """Do nothing, because a later call to a shard that cannot be opened raises the error."""

@@ -1,7 +1,7 @@
-"""Runs long work in daemon threads: the process does not wait for them when it ends.
+"""Runs long work in daemon threads, for which the process does not wait when it ends.
 
-Python waits for the threads of an executor at the end of the process. So the process could not end while such a
-thread waits for a store that does not answer.
+Python waits for the threads of an executor at the end of the process. So the process could not end while a thread of
+an executor waits for an object store that does not answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def in_background(work: Callable[[], T], name: str, *, low_priority: bool 
             outcome: tuple[Callable[[Any], None], Any] = done.set_result, work()
         except BaseException as exc:
             outcome = done.set_exception, exc
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and no caller waits
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, so no caller waits for the result
             loop.call_soon_threadsafe(settle, *outcome)
 
     threading.Thread(target=run, name=name, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The backlog gate: if a worker cannot keep up with both, it processes conversations before long-term work."""
+"""The backlog gate: a worker that cannot keep up processes conversations first, and long-term work afterwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-#: The smallest number of unprocessed records that counts as a backlog. It is about a third of a second's work.
+#: The smallest number of unprocessed records that counts as a backlog. A worker processes so many in about a third of
+#: a second.
 BACKLOG: Final = 10_000
 LOOK_AGAIN_SECONDS: Final = 0.05
 
@@ -38,8 +39,8 @@ class BacklogGate:
     async def wait(self) -> None:
         """Wait until long-term work may go on.
 
-        Call `must_wait` on a timer as well. Otherwise the end of a backlog is not noticed while no long-term work
-        waits.
+        Call `must_wait` on a timer as well. Otherwise the end of a backlog would not be noticed while no long-term
+        work waits, and the next backlog would count as a part of this one.
         """
         while self.must_wait():  # noqa: ASYNC110 - the lag changes in another thread, which sends no notification
             await asyncio.sleep(LOOK_AGAIN_SECONDS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: The maximum number of doublings. More of them would exceed every pause in use, and 1,024 would overflow a float.
+#: The maximum number of times that the first pause is doubled. More doublings would exceed every `longest` pause in
+#: use, and 1,024 of them would overflow a float.
 _MOST_DOUBLINGS = 30
 
 

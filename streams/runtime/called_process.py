@@ -1,7 +1,7 @@
 """A child process that runs function calls one after the other. No thread of the parent waits for the child.
 
 `concurrent.futures` passes each call through two threads of the parent, and each answer through one. Each of these
-threads must wait for the interpreter's lock: beside busy threads, a call of 5 ms took 80 ms.
+threads must wait for the interpreter's lock, so a call of 5 ms took 80 ms while other threads were busy.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _PROGRAM: Final = "streams.runtime.calls"
 
 
 class ProcessDied(Exception):
-    """The process ended before it answered, or could not be started.
+    """The child process ended before it answered, or could not be started.
 
-    The text is a predicate, such as "has died". A caller puts the name of the process before it.
+    The text of the exception is a predicate, such as "has died". The caller puts the name of the process before it.
     """
 
 

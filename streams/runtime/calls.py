@@ -33,7 +33,7 @@ def serve(asked: IO[bytes], told: IO[bytes]) -> None:
 
 
 def answered(call: bytes) -> bytes:
-    """Run the pickled call, and return the frame that answers it."""
+    """Run the pickled function call, and return a frame with its result or its exception."""
     try:
         function, arguments = pickle.loads(call)
         return frame((True, function(*arguments)))

@@ -1,7 +1,8 @@
 """Cancel the work of a request on a shard's thread.
 
-The API answers a request with 503 after some seconds. Python cannot stop the thread that still works for it, so long
-loops check whether the request has been cancelled. Otherwise the other requests of the shard would wait behind it.
+If a request takes too many seconds, the API answers it with 503. Python cannot stop the thread that still works for
+the request. So long loops check whether the request has been cancelled, otherwise other requests to the shard would
+wait for work whose result is not needed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ T = TypeVar("T")
 
 
 class WorkCancelled(Exception):
-    """Ends the work on its thread. The caller does not see this exception, because the caller has been cancelled."""
+    """Ends cancelled work on its thread.
+
+    The caller does not see this exception, because the caller has been cancelled.
+    """
 
 
 class Cancellation:
-    """Set `requested` to True, from any thread, to end the call that `run` makes."""
+    """The cancellation of the call that `run` makes. To end the call, set `requested` to True, from any thread."""
 
     def __init__(self) -> None:
         self.requested = False
 
     def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `work` on this thread; its `cancellable` loops check this cancellation."""
+        """Call `work` on this thread. When `requested` becomes True, the `cancellable` loops in `work` end."""
         _thread.current = self
         try:
             return work(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Clocks, in epoch milliseconds. A clock is passed in; no rule asks the system for the time."""
+"""Clocks that return the time in epoch ms. Rules get a clock as argument, and never ask the system for the time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from schemas.times import SKEW_MS, now_ms
 def ingested(appended: int | None, now: int) -> int:
     """Return the time at which a record was appended to the log (epoch ms).
 
-    This is its Kafka timestamp, `appended`. A producer's clock may have set the timestamp, so it may be wrong. If it
-    is missing, or later than `now`, the time at which the record was read, `now` is returned.
+    `appended` is the record's Kafka timestamp, and `now` the time at which the record was read. A producer with a
+    wrong clock may have set the timestamp. So return `now` if the timestamp is missing, or if it is later than `now`.
     """
     return appended if appended is not None and 0 <= appended < now else now
 
@@ -34,11 +34,11 @@ class Clock(Protocol):
         """Note that an event of this time (epoch ms) was seen."""
 
 
-#: The maximum time in ms by which an event may move `EventClock` ahead of the system's time. An event that is further
-#: ahead has a wrong date.
+#: The maximum time in ms by which an event may move `EventClock` ahead of the system's time. If an event is further
+#: ahead, its date must be wrong.
 AHEAD_MS = 86_400_000
-#: If the system's clock has jumped ahead, and stays ahead for this time in ms, it counts as right: it was behind
-#: before the jump.
+#: The time in ms after which a forward jump of the system's clock is accepted as correct. If the clock stays ahead
+#: for so long, it was probably slow before the jump.
 STAYS_AHEAD_MS = 3_600_000
 
 
@@ -53,17 +53,17 @@ def elapsed_ms() -> int:
 class WallClock:
     """The system's time.
 
-    The system's clock may be ahead for a while, even when this process starts. So `passed` returns the time of the
-    newest event, plus the time that has elapsed since `passed` first used this event. It also ignores jumps of the
-    clock (see `_steady`).
+    The system's clock may be ahead of the real time for a while, even when this process starts. So `passed` returns
+    the time of the newest event, plus the time that has elapsed since `passed` first used this event. It also ignores
+    forward jumps of the system's clock (see `_steady`).
     """
 
     def __init__(self, wall: Callable[[], int] = now_ms, elapsed: Callable[[], int] = elapsed_ms) -> None:
         self._wall, self._elapsed = wall, elapsed
         self._offset = wall() - elapsed()
         self._ahead_since: int | None = None
-        #: The newest event's time (epoch ms), the newest one that `passed` has used (epoch ms), and the `elapsed`
-        #: time (ms) at which `passed` first used it. All are 0 before the first event.
+        #: The time of the newest event (epoch ms), the time of the newest event that `passed` has used (epoch ms),
+        #: and the `elapsed` time (ms) at which `passed` first used that event. All are 0 before the first event.
         self._newest, self._seen, self._seen_at = 0, 0, 0
 
     def now(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final
 #: Seconds between the first cancellation and the second one. The clean-up that the first one starts, such as the stop
 #: of a consumer, may take this time.
 FIRST_SECONDS: Final = 3.0
-#: Seconds between further cancellations.
+#: Seconds between two further cancellations of a task that has not ended.
 AGAIN_SECONDS: Final = 0.5
 
 

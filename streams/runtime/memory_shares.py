@@ -59,7 +59,7 @@ def memory_here() -> int:
 
 
 def shares(limit: int | None) -> MemoryShares:
-    """Return the shares of the setting `memory_limit`, in bytes. None means half of the memory here.
+    """Return the shares of `limit` bytes. If `limit` is None, share out half of this machine's memory.
 
     The other half is for vectors, windows and other data.
     """

@@ -10,7 +10,7 @@ REMINDER_SECONDS = 60.0
 
 
 class Told(enum.Enum):
-    """The report that is due now: the fault begins, goes on, or is over."""
+    """The kind of a report about a fault: the fault begins, goes on, or is over."""
 
     BEGINS = enum.auto()
     GOES_ON = enum.auto()
@@ -33,11 +33,11 @@ class Outage:
 
     @property
     def seconds(self) -> float:
-        """The duration of the present outage so far; if there is none, the duration of the last one."""
+        """The seconds that the present outage has lasted so far. If there is none, the seconds of the last one."""
         return self._lasted if self._since is None else self._monotonic() - self._since
 
     def seen(self, *, amiss: bool) -> Told | None:
-        """Note whether a check has seen the fault (`amiss`). Return the report that is due; None if there is none."""
+        """Record whether a check found the fault (`amiss`). Return the report to log now, or None."""
         now = self._monotonic()
         if not amiss:
             if self._since is None:

@@ -1,4 +1,4 @@
-"""A loopback port for a process that will be started."""
+"""Reserves a free loopback port for a process that will be started."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 import socket
 from collections.abc import Iterator
 
-#: These ports lie below the ports of outgoing connections (Linux: from 32,768, macOS: from 49,152). Otherwise a
-#: connection that is made while our process starts could take the port of that process.
+#: The ports to choose from. They lie below the ports of outgoing connections (Linux: from 32,768, macOS: from
+#: 49,152). Otherwise a connection that is made while our process starts could take the port of that process.
 RANGE = range(20_000, 32_768)
 
 

@@ -1,4 +1,4 @@
-"""Timers: the work that a worker repeats."""
+"""Timers, which repeat the background work of a worker at fixed intervals."""
 
 from __future__ import annotations
 

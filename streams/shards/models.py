@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ModelChanged(Exception):
-    """The shard's vectors now come from another model: embed again."""
+    """The vectors of the shard now come from another model, so the caller must embed its texts again."""
 
 
 class Caller(Protocol):
@@ -53,7 +53,7 @@ class Models:
         self._writing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def writing(self, partition: int) -> asyncio.Lock:
-        """The lock to hold while vectors are written, so that no other caller adds any."""
+        """The lock to hold while vectors of the shard are written, so that no other caller adds vectors."""
         return self._writing[partition]
 
     def of(self, partition: int) -> Embedding:
@@ -63,7 +63,7 @@ class Models:
         return self._held.setdefault(partition, _Held(self.current))
 
     def holds(self, partition: int, held: _Held) -> bool:
-        """True if the shard's model is still this one.
+        """True if `held` is still the model of the partition's shard.
 
         If this is called on the shard's own thread, the model cannot change before the thread's present call ends.
         """
@@ -76,7 +76,7 @@ class Models:
         return [likeliest, *(other for other in others if other is not likeliest)]
 
     def move(self, partition: int, embedding: Embedding, loop: asyncio.AbstractEventLoop) -> None:
-        """Note that the shard's vectors now come from this model.
+        """Record that the vectors of the partition's shard now come from the model of `embedding`.
 
         Call this on the shard's thread, or when the shard is opened.
         """
@@ -97,7 +97,7 @@ class Models:
         return former
 
     async def stop(self) -> None:
-        """Stop both models."""
+        """Stop the current model, and the next model if there is one."""
         for embedding in (self.current, self.next):
             if embedding is not None:
                 await embedding.stop()
@@ -127,7 +127,7 @@ class ShardModel:
         return await self._unless_changed(self._held.embedding.embed_said(texts))
 
     async def call(self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `method(shard, …)` if the shard's vectors still come from this model."""
+        """Call `method(shard, …)`. Raises `ModelChanged` if the shard's vectors now come from another model."""
 
         def checked(shard: Shard) -> T:
             if not self._models.holds(self._partition, self._held):
@@ -137,7 +137,7 @@ class ShardModel:
         return await self._call(self._partition, checked)
 
     async def _unless_changed(self, asking: Coroutine[Any, Any, T]) -> T:
-        """Await an answer, or raise `ModelChanged` as soon as the shard has another model.
+        """Await the model's answer, but raise `ModelChanged` as soon as the shard has another model.
 
         The former model may never answer. This may even be the reason why an operator replaces it.
         """

@@ -63,7 +63,7 @@ class OwnedShards:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
         self._settings, self._lifecycle = settings, lifecycle
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
-        #: `bring` is called before a shard is opened, `leaving` before it is closed.
+        #: `bring` is called before a shard is opened, and `leaving` before a shard is closed.
         self.bring: Bring | None = None
         self.leaving: Leaving | None = None
         self.coming_back = RecoveryProgress()
@@ -72,7 +72,7 @@ class OwnedShards:
         self._closing: dict[int, asyncio.Future[None]] = {}
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own these partitions from now on. Shards of other partitions are closed in the background."""
+        """Open the shards of these partitions, and close all other shards, both in the background."""
         for partition in self._open.keys() - partitions:
             self._closing[partition] = asyncio.ensure_future(self._close(partition))
             self._closing[partition].add_done_callback(_log_failure)
@@ -102,7 +102,7 @@ class OwnedShards:
         return sorted(self._open)
 
     def positions(self) -> dict[int, int]:
-        """For each open shard, the offset in the log up to which its events are applied. Safe from any thread."""
+        """For each open shard, the offset in `long-term` up to which it has applied events. Safe from any thread."""
         found = {}
         for partition, task in list(self._open.items()):
             if task.done() and not task.cancelled() and task.exception() is None:
@@ -116,20 +116,21 @@ class OwnedShards:
         return all(task.done() and not task.cancelled() and not task.exception() for task in self._open.values())
 
     async def position(self, partition: int) -> int:
-        """The offset in the log up to which the shard's events are applied.
+        """The offset in `long-term` up to which the partition's shard has applied the events.
 
         This does not use the shard's thread, because it is called before each group of events.
 
-        Raises `ShardNotHere` if the partition is not ours.
+        Raises `ShardNotHere` if this worker does not own the partition.
         """
         return (await self._shard(partition)).position()
 
     async def call(
         self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call `method(shard, …)` on the shard's thread. Raises `ShardNotHere` if the partition is not ours.
+        """Call `method(shard, …)` on the shard's thread, and return its result.
 
-        When the caller is cancelled, the method's `cancellable` loops end.
+        Raises `ShardNotHere` if this worker does not own the partition. When the caller is cancelled, the
+        `cancellable` loops of the method end.
         """
         shard, cancellation = await self._shard(partition), Cancellation()
         try:
@@ -177,7 +178,8 @@ class OwnedShards:
     async def moment(self, clock: Clock) -> int:
         """The clock's time (epoch ms).
 
-        An event clock has no time before its first event. Then this is the time of the newest event in the shards.
+        An event clock has no time before its first event. Then the time of the newest event in the shards is
+        returned.
         """
         return clock.now() or max(await self.call_each(Shard.newest_event), default=0)
 
@@ -190,7 +192,7 @@ class OwnedShards:
                 continue
 
     async def change_model(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
-        """Switch the shard to the vectors of this new model, by `Shard.adopt`. False if vectors are still missing."""
+        """Switch a shard to the vectors of a new model. Return False if some vectors are still missing, else True."""
         loop = asyncio.get_running_loop()
 
         def adopted(shard: Shard) -> bool:
@@ -202,9 +204,10 @@ class OwnedShards:
         return await self.call(partition, adopted)
 
     async def with_files_of(self, partition: int, work: Callable[[], T]) -> T:
-        """Run `work` in a thread on the files of a shard that is not ours. Raises `ShardNotHere` if it is ours.
+        """Run `work` in a thread on the files of a shard that this worker does not own.
 
-        If the partition is assigned to this worker meanwhile, its shard is opened when `work` has ended.
+        Raises `ShardNotHere` if this worker owns the partition. If the partition is assigned to this worker
+        meanwhile, its shard is opened when `work` has ended.
         """
         while (closing := self._closing.get(partition)) is not None and not closing.done():
             await asyncio.wait([closing])
@@ -241,7 +244,7 @@ class OwnedShards:
             raise
 
     async def _of_either_model(self, partition: int) -> Shard:
-        """Open a shard. While the model is being changed, its vectors may come from the former or the next model."""
+        """Open a shard. During a change of the model, its vectors may come from the former or the next model."""
         refused: EmbeddingMismatch | None = None
         for embedding in self.models.candidates(partition):
             model = await embedding.model()

@@ -1,4 +1,4 @@
-"""Finds the shard of a user, waits until it has caught up with the log, and limits the time of questions to it."""
+"""Finds the shard of a user, waits until it has caught up with the log, and limits the time of calls to the shard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tables.memories.shard import Shard
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: The maximum time that a request waits for a shard that is being opened, or for a broker that does not answer.
+#: The maximum number of seconds that a request waits for a shard that is being opened, or for a broker that does not
+#: answer.
 WAIT_SECONDS: Final = 10.0
 
 NOT_HERE: Final = "its partition is on another worker, or moving; ask again"
@@ -39,10 +40,10 @@ class UserShards:
         self._until_caught_up = until_caught_up
 
     def partition_here(self, user_id: str) -> int:
-        """Return the user's partition. Raises `ShardNotHere` if it is not this worker's.
+        """Return the user's partition. Raises `ShardNotHere` if this worker does not own it.
 
-        If it is not recovered yet, raises `ShardComingBack`, or `ShardNotHere` if nothing is known about its
-        progress.
+        If the partition is not recovered yet, raises `ShardComingBack`, or `ShardNotHere` if the progress of the
+        recovery is not known.
         """
         partition = self.assigned(user_id)
         if not self._health.recovered:
@@ -51,11 +52,14 @@ class UserShards:
         return partition
 
     def partition_of(self, user_id: str) -> int:
-        """The user's partition, regardless of its owner."""
+        """The user's partition, even if another worker owns it."""
         return topics.partition_of(user_id, self._partitions)
 
     def assigned(self, user_id: str) -> int:
-        """Return the user's partition, even if it is not recovered. Raises `ShardNotHere` if it is not assigned."""
+        """Return the user's partition, even if it is not recovered yet.
+
+        Raises `ShardNotHere` if the partition is not assigned to this worker.
+        """
         partition = self.partition_of(user_id)
         if partition not in self._shards.partitions():
             raise ShardNotHere(partition, NOT_HERE)
@@ -72,7 +76,7 @@ class UserShards:
     async def readable(self, user_id: str, partial: bool) -> Sequence[Behind]:
         """Wait until the user's partition has caught up. If `partial`, wait only until its shard is open.
 
-        Return the parts that are still being recovered. Without `partial`, there are none.
+        Return the parts of the partition that are still being recovered. Without `partial`, there are none.
         """
         if not partial:
             await self.caught_up(user_id)
@@ -80,7 +84,7 @@ class UserShards:
         partition = self.assigned(user_id)
         await self._shards.position(partition)
         if behind := self._shards.coming_back.of(partition):
-            # After catching up, the clock knows the newest event. Before that, it must be told here.
+            # While a shard catches up, the clock does not know its newest event yet, so pass the event's time here.
             self._clock.observe(await self._shards.call(partition, Shard.newest_event))
         return behind
 
@@ -93,7 +97,7 @@ class UserShards:
     async def ask(
         self, user_id: str, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return `method(shard, …)` of the user's shard, once it has caught up.
+        """Wait until the user's shard has caught up, then call `method(shard, …)` and return its result.
 
         Raises `ShardComingBack` if the recovery takes too long, and `TimeoutError` if the shard is busy.
         """
@@ -107,16 +111,20 @@ class UserShards:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> tuple[T, Sequence[Behind]]:
-        """Like `ask`; return also the parts that are still being recovered. If `partial`, do not wait for them."""
+        """Like `ask`, but also return the parts of the partition that are still being recovered.
+
+        If `partial`, do not wait for these parts.
+        """
         async with self.in_time(user_id):
             behind = await self.readable(user_id, partial)
             return await self._shards.call(self.partition_of(user_id), method, *args, **kwargs), behind
 
     @asynccontextmanager
     async def in_time(self, user_id: str) -> AsyncIterator[None]:
-        """Limit the time of a question about the user to `WAIT_SECONDS`.
+        """Limit the time of a request about the user to `WAIT_SECONDS`.
 
-        If it takes longer, raises `ShardComingBack` if the user's partition is being recovered, else `TimeoutError`.
+        If the request takes longer, raises `ShardComingBack` if the user's partition is being recovered, else
+        `TimeoutError`.
         """
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -130,7 +138,7 @@ class UserShards:
         """Limit the time of calls to this worker's shards. Raises `NotReady` while the tables are being recovered.
 
         `NotReady` is also raised if a shard moves during the calls. Each worker answers only for its own shards, so
-        the answer would cover an unknown set of shards.
+        an answer during a move would cover an unknown set of shards.
         """
         if not self._health.recovered:
             raise NotReady(f"{'; '.join(self._health.not_ready())}; ask again")

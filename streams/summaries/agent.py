@@ -1,9 +1,9 @@
-"""summary-requests → daily Markdown files.
+"""Answers the requests of the topic `summary-requests` with summaries in daily Markdown files.
 
 A request contains its messages, so that it can be answered even if the window has changed in the meantime. Requests
 wait in a queue by user and day, so they do not hold up conversations. All waiting requests for the same day,
-including failed ones, are answered by one summary, which names the run of each request. An offset is acknowledged
-when its request is in a file, or is kept for another try.
+including failed ones, are answered by one summary, which names the run of each request. The offset of a request is
+acknowledged when its summary is in a file, or when the request is stored for another try.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of days that are summed up at a time if no model is configured.
 DAYS_AT_A_TIME = 16
-#: Maximum bytes of waiting records. If more are waiting, no more records of the topic are read.
+#: The maximum number of bytes of waiting requests. While more are waiting, no more records of the topic are read.
 MOST_WAITING_BYTES = 64 * 1024 * 1024
-#: Maximum number of unprocessed `long-term` events with which summaries are made. So few are soon processed.
+#: If more `long-term` events than this are unprocessed, summaries wait until the worker has processed them.
 BACKLOG = 100
 GIVE_WAY_SECONDS = 10.0
 
@@ -83,14 +83,17 @@ class SummariesAgent:
         self._at_work: list[asyncio.Task[None]] = []
 
     async def handle(self, partition: int, records: Sequence[Any]) -> asyncio.Future[None] | None:
-        """Queue one fetched batch of a partition. The batch is processed when the returned future is done."""
+        """Queue the summary requests of one fetched batch of a partition.
+
+        Return a future that is done when all these requests are answered, or None if the batch has no request.
+        """
         requests = list(self._inbox.read(records))
         if not requests:
             return None
         self._leave_former()
         batch, now = RequestBatch(len(requests)), now_ms()
         for record, heading in requests:
-            # The messages were said before the request was written, even if they have later timestamps.
+            # The messages are older than the request, even if they have later timestamps.
             newest = min(heading.newest, ingested(record.timestamp, now))
             self._waiting.add(partition, heading._replace(newest=newest), record.value, batch)
         self._metrics.summaries_waiting.set(len(self._waiting))
@@ -101,9 +104,10 @@ class SummariesAgent:
         return batch.done
 
     async def forget_user(self, partition: int, user_id: str) -> None:
-        """Remove the user's files and pending requests. If a summary is being made at that time, it is not written.
+        """Remove the user's summary files and failed requests. A summary that is being made meanwhile is not written.
 
-        If a file cannot be removed, this is reported, and `sweep` tries again later. So other users are not blocked.
+        If a file cannot be removed, an error is logged, and `sweep` tries again later. So this file does not block
+        the requests of other users.
         """
         user = self._users.of(user_id)
         user.forgotten += 1
@@ -113,7 +117,7 @@ class SummariesAgent:
             await self._remove_files(user_id, None)
 
     async def forget_earlier(self, user_id: str, until: int) -> None:
-        """Apply a `forget_user` command of the time `until` (epoch ms) that is read again.
+        """Apply a `forget_user` command with the time `until` (epoch ms) that is read from the log once more.
 
         Remove this worker's files of the user that are not newer than the command.
         """
@@ -128,7 +132,7 @@ class SummariesAgent:
             self._metrics.forgotten_folders.set(len(exc.unusable))
 
     async def sweep(self) -> None:
-        """Remove the remaining files of forgotten users."""
+        """Try again to remove the files of forgotten users that could not be removed before."""
         unusable = await asyncio.to_thread(self.files.sweep)
         self._metrics.forgotten_folders.set(len(unusable))
         for one in unusable:
@@ -154,7 +158,7 @@ class SummariesAgent:
         return 1 if self.plan.model is None else self.plan.model.concurrency
 
     async def _work(self, days: int) -> None:
-        """Answer up to `days` days at a time, until the task is cancelled."""
+        """Answer waiting requests, for up to `days` days at a time, until the task is cancelled."""
         while True:
             await self._some.wait()
             await self._let_others_first()
@@ -182,10 +186,10 @@ class SummariesAgent:
                             batch.fail(exc)
 
     async def _let_others_first(self) -> None:
-        """Wait for backlogs of messages and of `long-term` events, unless a person waits for a summary.
+        """Wait while backlogs of messages and `long-term` events are processed, unless a person waits.
 
-        There is one pause for all requests that are waiting now, and its length is limited. If requests for the same
-        days arrive during the pause, they are answered together with them.
+        There is one pause, of limited length, for all requests that are waiting now. Requests for the same days that
+        arrive during the pause are answered by the same summaries.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + GIVE_WAY_SECONDS

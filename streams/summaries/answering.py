@@ -1,4 +1,4 @@
-"""Answers summary requests: settles requests that need no summary, and writes summaries for the others."""
+"""Answers summary requests: settles requests that need no summary, and writes summaries for all other requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ log = logging.getLogger(__name__)
 
 
 class Answering:
-    """Answers groups of requests. A request is settled when it is in a file, or kept for another try."""
+    """Answers groups of summary requests.
+
+    A request is settled when its summary is in a file, when it needs no summary, or when it is stored for another
+    try.
+    """
 
     def __init__(
         self,
@@ -48,8 +52,8 @@ class Answering:
     async def answer(self, groups: Sequence[Group], generation: int) -> None:
         """Answer the requests of these groups. Before that, answer failed requests of the same users for other days.
 
-        `generation` is the assignment in which the requests were read. After a new assignment nothing is settled,
-        because the present owners read the requests again.
+        `generation` is the number of the partition assignment in which the requests were read. After a new assignment
+        nothing is settled, because the present owners read the requests again.
         """
         async with contextlib.AsyncExitStack() as locks:
             users = [self._users.of(user_id) for user_id in sorted({group.of.user_id for group in groups})]
@@ -68,9 +72,9 @@ class Answering:
                 await self._tried([group], generation)
 
     def _with_pending(self, groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
-        """Return the failed requests of these users for other days, oldest day first, and the extended groups.
+        """Return groups of the users' failed requests for other days, and the given groups with further requests.
 
-        The groups are extended by the failed requests for their own days.
+        The given groups get the failed requests for their own days. The other days are sorted, oldest day first.
         """
         earlier: dict[Day, list[PendingRequest]] = {}
         kept: dict[Day, list[PendingRequest]] = {group.of: [] for group in groups}
@@ -86,9 +90,9 @@ class Answering:
         )
 
     async def _tried(self, groups: Sequence[Group], generation: int) -> bool:
-        """Try to answer the groups. Return False if the summary of one could not be made or written.
+        """Try to answer the groups. Return False if a summary could not be made or written.
 
-        The requests of such a group are kept, and tried again together with the user's next request.
+        The requests of a failed group are stored, and tried again together with the user's next request.
         """
         settled = True
         while groups:
@@ -99,7 +103,7 @@ class Answering:
         return settled
 
     async def _wanted(self, groups: Sequence[Group], generation: int) -> list[Group]:
-        """Settle the requests that are already in a file, or that a forget command covers. Return the others."""
+        """Settle requests that are already in a file, or that a forget command covers. Return the rest."""
         asked = [(group.of, one) for group in groups for one in group.asked]
         outcomes: dict[PendingRequest, str] = {}
         there = await asyncio.to_thread(self._runs, groups)
@@ -121,7 +125,7 @@ class Answering:
         return [group for group in left if group.asked]
 
     def _runs(self, groups: Sequence[Group]) -> dict[Day, frozenset[uuid.UUID]]:
-        """Return the runs in the files of the days. A file that cannot be read counts as empty."""
+        """Return, for each day, the runs in its summary file. A file that cannot be read counts as empty."""
         there = {}
         for group in groups:
             try:
@@ -132,9 +136,9 @@ class Answering:
         return there
 
     async def _written(self, group: Group, draft: Draft | None, generation: int) -> bool | Group:
-        """Write the draft. Return True if that is done, False if the requests are kept for another try.
+        """Write the draft and settle the requests. Return False if they are stored for another try, otherwise True.
 
-        If another process has answered some of the requests in the meantime, the draft is not written. The other
+        If another process has answered some of the requests in the meantime, the draft is not written. The remaining
         requests need a summary of their own, so their group is returned.
         """
         user = self._users.of(group.of.user_id)
@@ -160,12 +164,15 @@ class Answering:
             self._settle(group.of, one, "coalesced" if outcome.startswith("written") else outcome, generation)
 
     async def _outcome(self, group: Group, draft: Draft | None) -> str | frozenset[uuid.UUID]:
-        """Write the summary, and return the outcome. If the file already has one of the requests, return its runs."""
+        """Write the summary and return the outcome.
+
+        If the file already contains one of the requests, write nothing and return the runs that the file contains.
+        """
         if draft is None:
             return "failed"
         if not draft.text:
             return "empty"
-        if self._plan.promote:  # before writing: if that fails, promoting the same items again has no effect
+        if self._plan.promote:  # promote first: if writing fails, a second promotion of the same items has no effect
             for event in promoted(group, draft):
                 await self._event_log.send(event)
         of, (first, *others) = group.of, [one.heading.run_id for one in group.asked]

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 #: After this many failed tries, a summary is made without the model.
 MOST_TRIES = 3
 
-#: A group, and the draft of its summary; None if the summary cannot be made now.
+#: A group of requests, and the draft of its summary, or None if the summary cannot be made now.
 Drafted = tuple[Group, Draft | None]
 
 
@@ -32,7 +32,10 @@ class Summariser(Protocol):
 
 
 class Extraction(Protocol):
-    """Sums up days without a model. A draft is None if it could not be made and may be tried again."""
+    """Sums up days without a model.
+
+    Returns None in place of a draft that could not be made, but may be tried again.
+    """
 
     async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]: ...
 
@@ -40,7 +43,7 @@ class Extraction(Protocol):
 
 
 class Drafts:
-    """Makes the drafts of groups of requests."""
+    """Makes the drafts of summaries for groups of requests."""
 
     def __init__(
         self, plan: SummaryPlan, summariser: Summariser | None, extraction: Extraction, limits: Limits
@@ -49,7 +52,7 @@ class Drafts:
 
     @property
     def by_model(self) -> bool:
-        """True if a model is asked. A model is asked for one day at a time."""
+        """True if a model makes the summaries. A model gets one day at a time."""
         return self._summariser is not None
 
     async def close(self) -> None:
@@ -57,7 +60,7 @@ class Drafts:
         await self._extraction.close()
 
     async def of(self, groups: Sequence[Group]) -> list[Drafted]:
-        """Return the groups with their drafts. A group may be split into several, each with a draft of its own."""
+        """Return the groups with their drafts. A group may be split into several groups, each with its own draft."""
         if self._summariser is None:
             return await self._extracted(groups)
         drafts: list[Drafted] = []
@@ -68,8 +71,8 @@ class Drafts:
     async def _asked_for(self, summariser: Summariser, group: Group) -> list[Drafted]:
         """Ask the model for the summary of a group.
 
-        If the model is unavailable, only requests that have now been tried `MOST_TRIES` times are summed up without
-        it. If its answers cannot be used, all requests are.
+        If the model's answers cannot be used, all requests are summed up without the model. If the model is
+        unavailable, only the requests that have now been tried `MOST_TRIES` times are summed up without it.
         """
         order, date = self._order_of(group), group.of.day.isoformat()
         found = await asyncio.to_thread(read, order)
@@ -87,7 +90,7 @@ class Drafts:
         return drafts
 
     async def _extracted(self, groups: Sequence[Group]) -> list[Drafted]:
-        """Sum up without a model. If a group fails, try each of its requests alone."""
+        """Make drafts without a model. If the draft of a group fails, try each request of the group alone."""
         drafts = await self._extraction.drafted([self._order_of(group) for group in groups]) if groups else []
         made: list[Drafted] = []
         for group, draft in zip(groups, drafts, strict=True):

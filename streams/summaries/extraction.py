@@ -16,7 +16,7 @@ class Failed(NamedTuple):
 
 
 def made(orders: Sequence[Order], seconds: float) -> list[Draft | Failed]:
-    """Make the summaries. An order that takes more than `seconds` of CPU time ends the process (SIGPROF)."""
+    """Make a summary for each order. If one takes more than `seconds` of CPU time, the process ends (SIGPROF)."""
     return [_made_within(seconds, order) for order in orders]
 
 

@@ -1,4 +1,4 @@
-"""Runs summaries without a model in a separate process, which is restarted when it dies."""
+"""Makes summaries without a model in a separate process, which is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ExtractionProcess:
         return self._process.pid
 
     async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]:
-        """Return the drafts, in the order of `orders`.
+        """Return the drafts, in the order of `orders`. A draft is None if it could not be made.
 
-        If the process dies, or does not finish in time, it is restarted and given each order alone. So one bad order
-        does not prevent the summaries of the others.
+        If the process dies, or does not finish in time, it is restarted and gets each order alone. So one bad order
+        does not prevent the summaries of all other orders.
         """
         async with self._turn:
             answers = await self._answers(orders)
@@ -59,7 +59,7 @@ class ExtractionProcess:
             await self._end()
 
     async def _answers(self, orders: Sequence[Order]) -> list[Draft | None] | None:
-        """Call the process; None if it died or could not be started."""
+        """Return the process's answers to the orders, or None if the process died or could not be started."""
         if self._process.gone:  # the process died while it was idle
             await self._end()
         try:

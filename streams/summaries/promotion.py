@@ -1,4 +1,4 @@
-"""Preferences and decisions of a summary become long-term memories of kind `summary_item`."""
+"""Makes long-term memories of kind `summary_item` from the preferences and decisions of a summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from schemas.ids import SILTSTONE, event_id
 from streams.summaries.queue import Group
 from streams.summaries.rules.drafting import Draft
 
-#: The importance of a memory that is made of a preference or decision. An explicit request to remember has more.
+#: The importance of a memory that is made of a preference or decision. It is lower than the importance of a memory
+#: that a user has explicitly asked for.
 PROMOTED_IMPORTANCE: Final = 75.0
 
 

@@ -12,9 +12,10 @@ from schemas.summary_requests import Heading, Reason
 
 
 class RequestBatch:
-    """Records that were fetched together. When all are answered, `done` is done, and their offset may be committed.
+    """Records that were fetched together. When all of them are answered, `done` gets a result.
 
-    If `done` is cancelled, nothing is committed: this worker or another owner reads the records again.
+    Then the offset of the records may be committed. If `done` is cancelled, the offset is not committed, so this
+    worker or another owner reads the records again.
     """
 
     def __init__(self, records: int) -> None:
@@ -50,7 +51,7 @@ class PendingRequest:
     batches: list[RequestBatch] = field(default_factory=list)
 
     def answered(self) -> None:
-        """Tell the batches that contain the request that it is answered, or kept for another try."""
+        """Count the request as answered, or as stored for another try, in all batches that contain it."""
         batches, self.batches = self.batches, []
         for batch in batches:
             batch.answered()
@@ -61,7 +62,7 @@ class PendingRequest:
 
 
 class Day(NamedTuple):
-    """A user's day, and the user's partition."""
+    """A day of a user for which a summary is requested, and the user's partition."""
 
     partition: int
     user_id: str
@@ -81,7 +82,7 @@ class Group(NamedTuple):
         return next(reason for reason in _FIRST if reason in reasons)
 
     def after(self, kept: Sequence[PendingRequest]) -> Group:
-        """Return the group with `kept`, the day's failed requests, before its own requests.
+        """Return the group with the day's failed requests (`kept`) in front of its own requests.
 
         A failed request that was delivered again is not added twice, and keeps its number of tries.
         """
@@ -98,9 +99,10 @@ _FIRST: tuple[Reason, ...] = ("manual", "day_end", "count")
 
 
 class WaitingSummaries:
-    """The waiting requests, in order of arrival. Days for which a person has asked go before all other days.
+    """The waiting requests, in order of arrival. Days that a person has requested go before all other days.
 
-    A run that is waiting already is not added again. `size` is the number of bytes of the waiting records.
+    A request with the run id of a waiting request is not added again. `size` is the number of bytes of the waiting
+    records.
     """
 
     def __init__(self) -> None:
@@ -129,7 +131,7 @@ class WaitingSummaries:
             self._urgent[day] = None
 
     def take(self, most: int) -> list[Group]:
-        """Remove and return the next days, at most `most`."""
+        """Remove the next days from the queue, at most `most`, and return the groups of their requests."""
         taken: list[Group] = []
         while self._days and len(taken) < most:
             day = next(iter(self._urgent or self._days))
@@ -140,7 +142,7 @@ class WaitingSummaries:
         return taken
 
     def leave(self) -> None:
-        """Drop all requests, because they are read again, here or by another worker."""
+        """Drop all requests, because this worker or another one reads them again."""
         for group in self.take(len(self)):
             for one in group.asked:
                 one.leave()

@@ -13,21 +13,22 @@ from streams.models.prompting import quotation, shortened
 if TYPE_CHECKING:
     from streams.summaries.rules.turns import Turn
 
-#: Maximum number of characters of a quoted message. Of a longer message, its beginning and its end are quoted.
+#: The maximum number of characters of a quoted message. If a message is longer, only its beginning and end are
+#: quoted.
 QUOTED_CHARS = 4_000
-#: Maximum number of characters of an answer, and of a question, if the day is too long for the model.
+#: The maximum number of characters of an answer, and of a question, if the whole day is too long for the model.
 BRIEF_ANSWER_CHARS, BRIEF_QUESTION_CHARS = 160, 400
 
 _WORDS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text. It is rather too high, because the model's tokeniser is unknown.
+    """Estimate the number of tokens of a text. The estimate is rather too high: the model's tokeniser is unknown.
 
-    A token is four Latin letters, two digits or signs, or one other character. A tenth is added for the error.
+    Four Latin letters, two digits or signs, or one other character count as a token. Then 10 % is added as a margin.
 
-    >>> estimated_tokens("我对花生过敏"), estimated_tokens("I am allergic to peanuts")
-    (7, 7)
+        >>> estimated_tokens("我对花生过敏"), estimated_tokens("I am allergic to peanuts")
+        (7, 7)
     """
     ascii_only = text.encode("ascii", "ignore")
     signs = len(ascii_only.translate(None, _WORDS))
@@ -36,7 +37,7 @@ def estimated_tokens(text: str) -> int:
 
 
 class QuotedMessage(NamedTuple):
-    """A message as the model sees it."""
+    """A message in the form in which the prompt quotes it."""
 
     id: str
     turn: int
@@ -53,7 +54,7 @@ class QuotedMessage(NamedTuple):
 class QuotedDay:
     """The quoted messages of a day. Each message has a short id: m1, m2, …
 
-    `ids` has the messages' own ids, and `turns` the numbers of their turns, both by the short id.
+    For each short id, `ids` has the message's own id, and `turns` has the number of the message's turn.
     """
 
     date: str
@@ -63,7 +64,7 @@ class QuotedDay:
 
     @classmethod
     def of(cls, turns: Sequence[Turn], date: str, zone: tzinfo, tokens: int) -> QuotedDay:
-        """Quote the day in at most `tokens`: shorten or drop the oldest answers first, then the oldest questions."""
+        """Quote the day in at most `tokens` tokens: shorten or drop first the oldest answers, then old questions."""
         own: dict[str, str] = {}
         said = []
         for turn in turns:

@@ -21,10 +21,11 @@ from schemas.summary_requests import Heading, Reason, heading_of, plain_heading
 from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.intake.rules.summary_triggers import SummaryWanted
 
-#: Maximum number of characters of all texts of a request. On a longer day, each message is cut to an equal share.
+#: The maximum number of characters of all messages of a request together. If a day has more, each message is cut to
+#: an equal share of this number.
 REQUEST_CHARS = 1_000_000
-#: Maximum bytes of a request's record. It leaves room for the row that keeps the request for another try. If the
-#: record is longer, messages are cut to half their length, several times if needed. When they are as short as
+#: The maximum size of a request's record, in bytes. It leaves room for the row in which a failed request is stored.
+#: If the record is longer, messages are cut to half their length, several times if needed. When they are as short as
 #: `LEAST_CHARS`, the older half of the messages is left out.
 REQUEST_BYTES = MAX_VALUE_BYTES - 1024 * 1024
 LEAST_CHARS = 256
@@ -57,7 +58,7 @@ def request_of(session: Session, wanted: SummaryWanted, others: Iterable[tuple[s
 def summary_request(
     run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]
 ) -> SummaryRequest:
-    """Return a request with these messages: (session id, message). If the day is too long, messages are cut."""
+    """Return a request with the messages `said`: (session id, message). If the day is too long, messages are cut."""
     return SummaryRequest.model_validate_json(_record(run_id, user_id, day, reason, said))
 
 
@@ -87,8 +88,7 @@ _encode: Final = msgspec.json.Encoder().encode
 def _record(run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]) -> bytes:
     """Encode a record of at most `REQUEST_BYTES`.
 
-    No pydantic models are made, because that would be too slow: every message of a conversation is copied into a
-    request.
+    Pydantic models would be too slow here, because every message of a conversation is copied into a request.
     """
     if sum([len(message.content) for _, message in said]) > REQUEST_CHARS:
         each = REQUEST_CHARS // len(said)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: Minimum number of tokens that are reserved for the answer, even on a long day.
 LEAST_ANSWER_TOKENS = 1_000
-#: Number of tokens for parts of a question whose length varies, except the messages: the date, the marks, and the
-#: error in a first answer.
+#: The number of tokens for those parts of a prompt whose length varies, except the messages: the date, the marks, and
+#: the description of an error in the first answer.
 VARYING_TOKENS = 150
 
 _LANGUAGES = {
@@ -44,9 +44,9 @@ class Malformed(NamedTuple):
 
 
 class Unavailable(NamedTuple):
-    """The service does not answer. `reason` is the error's type; empty if the service was not asked.
+    """The model's service does not answer. `reason` is the error's type, or empty if no request was sent.
 
-    It must not be asked again for `retry_after` seconds.
+    No further request must be sent for `retry_after` seconds.
     """
 
     reason: str
@@ -56,11 +56,12 @@ class Unavailable(NamedTuple):
 class ModelSummariser:
     """Asks a model for the summary of a day. The model sees one user's messages, quoted.
 
-    summariser = ModelSummariser(ChatModel(plan.model), plan)
-    await summariser.summarise(turns, "2026-01-05")          # Summary, Malformed or Unavailable
+        summariser = ModelSummariser(ChatModel(plan.model), plan)
+        await summariser.summarise(turns, "2026-01-05")          # Summary, Malformed or Unavailable
 
-    If the service refuses the response format (400), it is asked without it, now and from then on. If it refuses the
-    number of tokens, it is asked for half as many.
+    If the service refuses the response format (status 400), the request is repeated without a format. If that
+    succeeds, later requests have no format either. If the service refuses the number of tokens, the request is
+    repeated with half of this number.
     """
 
     def __init__(self, chat: ChatModel, plan: SummaryPlan) -> None:
@@ -73,13 +74,14 @@ class ModelSummariser:
         self._around = estimated_tokens(around) + VARYING_TOKENS
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable:
-        """Sum up a user's turns of a day. Without turns, return an empty summary at once.
+        """Sum up a user's turns of a day. Without turns, return an empty summary, and do not ask the model.
 
-        `date` is the day as the model sees it, YYYY-MM-DD. A failure is logged as one warning, without users' texts.
+        `date` is the day that the model sees, as YYYY-MM-DD. A failure is logged as one warning, without users'
+        texts.
         """
         if not turns:
             return Summary()
-        # In a thread, because quoting a long day takes a second.
+        # Quoting a long day takes a second, so do it in a thread, where it does not block the event loop.
         day, question, tokens = await asyncio.to_thread(self._question, turns, date)
         if not day.said:
             return Malformed("nothing of the day fits into the model's context")
@@ -105,7 +107,10 @@ class ModelSummariser:
         return day, question, max(least, min(self._plan.max_tokens, room - sum(one.tokens for one in day.said)))
 
     async def _asked(self, question: Messages, day: QuotedDay, tokens: int) -> Summary | NoAnswer:
-        """Get one answer. If the service refuses a parameter, drop or lower it and ask again, once per parameter."""
+        """Ask the model, and return its answer.
+
+        If the service refuses a parameter, drop or lower this parameter and ask again, once for each parameter.
+        """
         formed, most = self._formed, tokens
         while True:
             answer = await self._chat.attempt(

@@ -1,4 +1,4 @@
-"""Reads the summary in a model's answer, also inside other text, and defines the response format to request."""
+"""Reads the summary in a model's answer, even inside other text, and defines the response format to request."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 #: Maximum number of characters of a text in a summary. A longer text is more than a sentence, so it is cut.
 ITEM_CHARS = 500
-#: Maximum number of `{` in an answer from which a JSON object is read.
+#: The maximum number of `{` in an answer at which we try to read a JSON object.
 MOST_BRACES = 100
-#: Maximum number of mistakes that are reported to the model.
+#: The maximum number of mistakes in an answer that are reported to the model.
 _TOLD = 3
 
 _SECTIONS = tuple(Summary.model_fields)
@@ -30,7 +30,10 @@ ItemT = TypeVar("ItemT", bound=BaseModel)
 
 
 def response_format() -> ResponseFormatJSONSchema:
-    """Return the JSON Schema of a summary. As services demand, every key is required, and no other key is allowed."""
+    """Return the response format for a summary: a JSON Schema in which every key is required.
+
+    Services demand this, and that no other key is allowed.
+    """
     schema = _strict(Summary.model_json_schema())
     return {"type": "json_schema", "json_schema": {"name": "summary", "strict": True, "schema": schema}}
 
@@ -50,8 +53,8 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 def summary_in(answer: str, day: QuotedDay) -> Summary:
     """Return the summary in an answer, with the messages' own ids instead of the short ids.
 
-    Items that name no shown message are left out, and so are topics beyond `MOST_TOPICS`. Raises ValueError if the
-    answer has another form. The error's text tells the model what is wrong, without quoting the answer.
+    Items that cite no message of the prompt are left out, and so are topics beyond `MOST_TOPICS`. Raises ValueError
+    if the answer has another form. The error's text tells the model what is wrong, without quoting the answer.
     """
     try:
         read = Summary.model_validate(_object_in(answer))
@@ -89,7 +92,7 @@ def _object_in(answer: str) -> dict[str, Any]:
 
 
 def _tidied(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Drop nulls, and make `sources` a list of texts; pydantic checks the rest."""
+    """Return a JSON object without nulls, and with `sources` as a list of texts. pydantic checks the rest."""
     found = {key: value for key, value in dict(pairs).items() if value is not None}
     if "sources" in found:
         listed = found["sources"]
@@ -107,7 +110,7 @@ def _braces(text: str) -> Iterator[int]:
 
 
 def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:
-    """Return the items that have a text and name a shown message.
+    """Return the items that have a text and cite a message of the prompt.
 
     Texts are put on one line, and short ids are replaced by the messages' own ids.
     """
@@ -126,7 +129,7 @@ def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:
 
 
 def _shown(sources: Iterable[str], day: QuotedDay) -> Iterator[str]:
-    """Yield the short ids of shown messages. `m3`, `[m3]` and `3` are read as the same id."""
+    """Yield those short ids that belong to messages of the prompt. `m3`, `[m3]` and `3` are read as the same id."""
     for source in sources:
         found = _SHORT_ID.fullmatch(source)
         if found and (short := f"m{int(found[1])}") in day.ids:

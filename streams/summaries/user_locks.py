@@ -1,4 +1,4 @@
-"""Locks of users.
+"""Locks for the summaries of each user.
 
 A user's requests are answered one after the other, and no summary is written while the user is being forgotten.
 """

@@ -20,12 +20,13 @@ from streams.runtime.batch_handler import BatchHandler
 from streams.telemetry.faults import failed
 from streams.telemetry.trace_context import context_of, given
 
-#: The maximum number of links of one span. Each links to the span of another producer. The SDK has the same limit.
+#: The maximum number of links of one span. Each link leads to a span in which a producer wrote records of the batch.
+#: OpenTelemetry's SDK has the same limit.
 MOST_LINKS: Final = 128
 
 
 def processing(tracer: Tracer, group_id: str, topic: str, handle: BatchHandler) -> BatchHandler:
-    """Wrap `handle`: each batch gets a span that ends when the batch counts as processed."""
+    """Wrap `handle`, so that each batch gets a span. The span ends when the batch counts as processed."""
     constant = {
         "messaging.system": "kafka",
         "messaging.operation.name": "process",
@@ -70,7 +71,7 @@ def processing(tracer: Tracer, group_id: str, topic: str, handle: BatchHandler) 
 
 
 def links(records: Sequence[Any]) -> Iterator[tuple[SpanContext, Mapping[str, int]]]:
-    """Yield the spans in which the records were produced, each once, with the offset of its first record."""
+    """Yield each span in which records of the batch were produced, with the offset of the span's first record."""
     seen = set[str]()
     for record in records:
         if not record.headers:

@@ -1,4 +1,4 @@
-"""Failures in spans: only the type of the error is recorded."""
+"""Records failures in spans: only the type of an error, because its text may name a user or quote a message."""
 
 from __future__ import annotations
 

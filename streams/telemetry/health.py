@@ -16,20 +16,20 @@ class Health(Protocol):
 
     @property
     def refusal(self) -> str:
-        """The reason why the broker refuses the worker now; empty if it accepts the worker, or cannot be reached."""
+        """The reason why the broker refuses the worker now, or "" if the broker accepts it or cannot be reached."""
 
     @property
     def url(self) -> str:
-        """The URL at which other workers reach this one."""
+        """The URL at which other workers reach this worker."""
 
     def not_ready(self) -> list[str]:
-        """The reasons why the worker is not ready; empty if it is ready."""
+        """Return the reasons why the worker is not ready. The list is empty if it is ready."""
 
     def warnings(self) -> list[str]:
-        """Problems that do not stop the worker."""
+        """Return warnings about problems that do not stop the worker."""
 
     def behind(self) -> list[Behind]:
-        """The parts of partitions that are still being recovered, with progress and time left."""
+        """Return the parts of partitions that are still being recovered, with progress and time left."""
 
     def lag(self) -> dict[str, int]:
-        """The number of uncommitted records, by topic."""
+        """Return the number of uncommitted records, by topic."""

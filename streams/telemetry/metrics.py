@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from streams.telemetry.recovery_progress import Behind
 
-#: The upper bounds of a histogram's buckets, in seconds. The buckets up to one second are narrow, because load tests
-#: judge the worker by ages in this range.
+#: The upper bounds of the buckets in the histogram of promotion ages, in seconds. The buckets up to one second are
+#: narrow, because load tests judge the worker by ages in this range.
 PROMOTION_AGES: Final = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
     *(0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
@@ -18,7 +18,7 @@ PROMOTION_AGES: Final = (
 
 
 class Metrics:
-    """The worker's metrics, in a registry of their own."""
+    """The worker's Prometheus metrics, in a registry of their own."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -290,7 +290,7 @@ class Metrics:
         return sum(n for (outcome, _), n in labelled(self.decisions).items() if outcome == "promoted")
 
     def taken_in(self) -> int:
-        """Return the number of applied events that bring a memory, regardless of their effect."""
+        """Return the number of applied events that bring a memory, even if it was merged, repeated or forgotten."""
         effects = labelled(self.memories)
         return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
 
@@ -301,7 +301,7 @@ def value_of(gauge: Gauge) -> float:
 
 
 def labelled(counter: Counter) -> dict[tuple[str, ...], int]:
-    """Return a counter's values by its label values, in the order of the labels."""
+    """Return a counter's values as {label values: value}. The label values are in the order of the labels."""
     names = counter._labelnames
     return {
         tuple(sample.labels[name] for name in names): int(sample.value)

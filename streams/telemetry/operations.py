@@ -31,7 +31,7 @@ OPERATIONS: Final = {
 
 
 class Operations:
-    """Makes the spans. With `content`, they record questions and texts."""
+    """Makes the spans of operations on memories. If `content` is True, they record queries and texts of memories."""
 
     def __init__(self, tracer: Tracer, group_id: str, content: bool) -> None:
         self._tracer, self._group_id, self._content = tracer, group_id, content
@@ -58,7 +58,7 @@ class Operations:
             yield
             return
         with self._operation(operation, partition) as span:
-            if (record_id := _memory_of(event)) is not None:  # without an id, it is about all memories of the user
+            if (record_id := _memory_of(event)) is not None:  # an event without an id is about all memories
                 span.set_attribute("gen_ai.memory.record.id", str(record_id))
                 span.set_attribute("gen_ai.memory.record.count", 1)
             if self._content and isinstance(event, Remember | Edit) and event.text is not None:

@@ -24,7 +24,7 @@ from schemas.settings.telemetry import pairs
 log = logging.getLogger(__name__)
 
 DEFAULT_NAME: Final = "siltstone"
-#: Seconds that a stop waits for the collector to accept the last spans.
+#: Seconds for which a stopping worker waits for the collector to accept the last spans.
 FLUSH_SECONDS: Final = 2.0
 #: The loggers by which the SDK logs each failed attempt to export.
 _SAYING: Final = (
@@ -35,7 +35,7 @@ _SAYING: Final = (
 
 
 class Export:
-    """A provider whose spans go to the collector of the settings, until it is closed."""
+    """Sends the spans of `provider` to the collector that the settings name, until `close`."""
 
     def __init__(self, settings: TelemetrySettings) -> None:
         self._exporter = exporter_of(settings)
@@ -80,7 +80,7 @@ class SaidOnce(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """Stop exporting. An export that waits for its next attempt is given up at once."""
+        """Stop exporting. An export that waits for its next attempt is given up without another attempt."""
         if not self._over:
             self._over = True
             self._exporter.shutdown()
@@ -88,9 +88,9 @@ class SaidOnce(SpanExporter):
                 logging.getLogger(name).removeFilter(self._is_grave)
 
     def _is_grave(self, record: logging.LogRecord) -> bool:
-        """Filter the SDK's own log, until `shutdown` removes the filter.
+        """Suppress the SDK's own log lines, except critical ones, until `shutdown` removes this filter.
 
-        A changed level of the logger would stay after `shutdown`, for the whole process.
+        The level of the logger is not changed for this, because the new level would stay for the whole process.
         """
         return record.levelno >= logging.CRITICAL
 
@@ -103,10 +103,10 @@ def exporter_of(settings: TelemetrySettings) -> SaidOnce:
 
 
 def provider_of(settings: TelemetrySettings, exporter: SpanExporter) -> TracerProvider:
-    """Return a provider of sampled spans with the service's attributes. A thread of it sends the spans in batches."""
+    """Return a provider of sampled spans with the service's attributes. Its own thread sends the spans in batches."""
     named = {SERVICE_NAME: settings.service_name} if settings.service_name else {}
     resource = Resource.create(named)
-    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # no OTEL_… variable has the name either
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # no OTEL_… variable names the service
         resource = resource.merge(Resource({SERVICE_NAME: DEFAULT_NAME}))
     provider = TracerProvider(sampler=sampler_of(settings.sample_ratio), resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))

@@ -1,4 +1,4 @@
-"""The implementation of `Spans` that records, with one tracer for all kinds of spans."""
+"""The implementation of `Spans` that records spans, with one tracer for all kinds of spans."""
 
 from __future__ import annotations
 

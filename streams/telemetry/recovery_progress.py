@@ -24,8 +24,8 @@ UNITS: Final[Mapping[Doing, Unit]] = {"opening": "rows", "restoring": "bytes", "
 #: The number of seconds over which the rate of the progress is measured. It is short enough to show a slowdown, and
 #: long enough not to show a short pause.
 RATE_SECONDS: Final = 10.0
-#: The minimum number of seconds between two samples of the progress. There may be thousands of calls a second, and
-#: more samples would add no information.
+#: The minimum number of seconds between two samples of the progress. Progress may be reported thousands of times a
+#: second, and more samples would add no information.
 NOTED_SECONDS: Final = 0.1
 
 
@@ -33,8 +33,8 @@ NOTED_SECONDS: Final = 0.1
 class Behind:
     """A part of a partition that is still being recovered, and its progress.
 
-    `done` is the amount that is recovered, and `of_all` the total, both in `unit`. `of_all` is None until it is
-    known. `eta_seconds` is the time left at the rate of the last `RATE_SECONDS`; None while there is no rate.
+    `done` is the amount that is recovered, and `of_all` the total, both in `unit`. `of_all` is None until the total
+    is known. `eta_seconds` is the time left at the rate of the last `RATE_SECONDS`, or None while there is no rate.
     """
 
     partition: int
@@ -81,7 +81,7 @@ class _Way:
 
 
 class RecoveryProgress:
-    """The progress of all partitions of a worker. Thread-safe, because shards are opened and restored on own threads.
+    """The progress of all partitions of a worker. Thread-safe, because each shard is opened on its own thread.
 
     `clock` returns seconds. `windows` returns (number of records read, total number of records) of the windows'
     changelogs, by partition, while the changelogs are being read.
@@ -95,7 +95,10 @@ class RecoveryProgress:
     def begins(
         self, partition: int, part: Part, doing: Doing, done: int = 0, of_all: int | None = None
     ) -> Callable[[int, int], None]:
-        """Note that this work on a part begins. Call the returned function with (done, of all) to report progress."""
+        """Record that a phase (`doing`) of a part's recovery begins.
+
+        To report progress, call the returned function with (done, of all).
+        """
         way = _Way(doing, done, of_all)
         way.note(self._clock(), done)
         with self._lock:
@@ -109,9 +112,9 @@ class RecoveryProgress:
         return reached
 
     def is_to_catch_up(self, partition: int) -> None:
-        """Note that the shard is catching up with the log.
+        """Record that the partition's shard is catching up with the log.
 
-        If the shard is not open yet, this changes nothing: the end of its opening notes that it is catching up.
+        If the shard is not open yet, this changes nothing, because `OwnedShards` records it after the opening.
         """
         with self._lock:
             opening = (partition, "memories") in self._ways
@@ -119,18 +122,18 @@ class RecoveryProgress:
             self.begins(partition, "memories", "catching up")
 
     def is_back(self, partitions: Iterable[int], part: Part) -> None:
-        """Note that this part of the partitions is recovered."""
+        """Record that this part, memories or windows, of the partitions is recovered."""
         with self._lock:
             for partition in partitions:
                 self._ways.pop((partition, part), None)
 
     def keep(self, partitions: Collection[int]) -> None:
-        """Drop all other partitions, because they are no longer ours."""
+        """Drop the progress of all other partitions, because this worker does not own them."""
         with self._lock:
             self._ways = {key: way for key, way in self._ways.items() if key[0] in partitions}
 
     def all(self) -> list[Behind]:
-        """Return the parts that are still being recovered, by partition."""
+        """Return the parts that are still being recovered, sorted by partition."""
         read = self.windows()
         with self._lock:
             now, behind = self._clock(), []
@@ -151,8 +154,8 @@ class RecoveryProgress:
 
 
 def seconds_left(behind: Iterable[Behind]) -> float | None:
-    """Return the estimated seconds until all parts are recovered; None if no part has an estimate.
+    """Return the estimated seconds until all parts are recovered, or None if no part has an estimate.
 
-    The parts are recovered in parallel, so this is the longest of their estimates.
+    The parts are recovered in parallel, so the longest of their estimates is returned.
     """
     return max((one.eta_seconds for one in behind if one.eta_seconds is not None), default=None)

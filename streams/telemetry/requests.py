@@ -1,8 +1,8 @@
-"""A span for each HTTP request, in the trace that its `traceparent` names.
+"""A span for each HTTP request, in the trace that the header `traceparent` of the request names.
 
 The name of the span has the route's template. The path and the query are not recorded, because they contain ids of
 sessions, memories and users. The request's headers get the context of this span. So if the request is forwarded, the
-other worker continues the trace.
+worker that receives it continues the trace.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from streams.telemetry.spans import RouteOf
 from streams.telemetry.trace_context import PARENT, STATE, context_of, given, headers_of
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-#: Paths that get no spans. They are requested every few seconds, so most of the spans would be theirs.
+#: Paths that get no spans. They are requested every few seconds, so most of all spans would be about these paths.
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class TracedRequests:
-    """ASGI middleware that makes the spans."""
+    """ASGI middleware that makes a span for each HTTP request."""
 
     def __init__(self, app: ASGIApp, tracer: Tracer, route_of: RouteOf) -> None:
         self._app, self._tracer, self._route_of = app, tracer, route_of

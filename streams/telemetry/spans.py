@@ -13,14 +13,14 @@ from schemas.memories import SearchHit
 from schemas.topics import Headers
 from streams.runtime.batch_handler import BatchHandler
 
-#: Called with the hits of a search.
+#: A function to call with the hits of a search, so that they are recorded in its span.
 Found = Callable[[Sequence[SearchHit]], None]
 #: Returns the template of the route that a request (method, path) matches, or None.
 RouteOf = Callable[[str, str], str | None]
 
 
 class Spans(Protocol):
-    """Makes spans. If `on` is False, callers that run often do not call the other methods."""
+    """Makes spans. If `on` is False, code that runs often does not call the methods, to save time."""
 
     @property
     def on(self) -> bool:
@@ -30,13 +30,13 @@ class Spans(Protocol):
         """Wrap `handle` in a span for each fetched batch of the topic."""
 
     def passed_on(self, record: Any) -> Headers:
-        """Return headers for records that are produced because of this one.
+        """Return trace headers for the records that are produced because of `record`.
 
-        They have this record's trace context; if it has none, the current span's.
+        They have the trace context of `record`. If it has none, they have the context of the current span.
         """
 
     def outgoing(self) -> Headers:
-        """Return headers for a record that is produced now: the trace context of the current span, or nothing."""
+        """Return trace headers for a record that is produced now: the context of the current span, or no headers."""
 
     def searching(self, partition: int, text: str) -> AbstractContextManager[Found]:
         """Record a search for a text in a user's memories."""
@@ -52,7 +52,7 @@ class Spans(Protocol):
 
 
 def _nobody_asks(hits: Sequence[SearchHit]) -> None:
-    """Ignore the hits: nothing is recorded."""
+    """Ignore the hits, because no span records them."""
 
 
 _UNSEARCHED: Final = nullcontext[Found](_nobody_asks)
@@ -60,7 +60,7 @@ _UNWRITTEN: Final = nullcontext[None](None)
 
 
 class NoSpans:
-    """`Spans` while telemetry is off: handlers and apps are returned as they are, and no span is made."""
+    """The implementation of `Spans` while telemetry is off. Handlers and apps are returned as they are."""
 
     on: Final = False
 

@@ -17,13 +17,13 @@ from schemas.topics import Headers
 
 _W3C: Final = TraceContextTextMapPropagator()
 PARENT, STATE = "traceparent", "tracestate"
-#: The maximum length of `tracestate` in bytes. W3C Trace Context requires that this length is passed on. A longer
-#: state is not cut, but left out.
+#: The maximum length of `tracestate` in bytes. W3C Trace Context requires that values up to this length are passed
+#: on. A longer value is not cut, but left out.
 LONGEST_STATE: Final = 512
 
 
 def given(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, str]:
-    """Return `traceparent` and `tracestate` of the headers; empty if missing."""
+    """Return the values of `traceparent` and `tracestate` in the headers. A missing value is ""."""
     parent = state = ""
     for name, value in headers:
         if name == PARENT:
@@ -34,7 +34,7 @@ def given(headers: Iterable[tuple[str, bytes | None]]) -> tuple[str, str]:
 
 
 def context_of(parent: str, state: str = "") -> trace.SpanContext | None:
-    """Return the span context of the two headers; None if they are not valid."""
+    """Return the span context of `traceparent` and `tracestate`, or None if their values are not valid."""
     carrier = {PARENT: parent, STATE: state} if state else {PARENT: parent}
     context = trace.get_current_span(_W3C.extract(carrier, Context())).get_span_context()
     return context if context.is_valid else None

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Assignment:
-    """Follows Faust's partition assignments."""
+    """Reacts to Faust's partition assignments, and passes them to the parts of the worker."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class Assignment:
     async def _sought(self) -> None:
         short_term, topics = self._intake.short_term, self._topics
         started_over = [short_term.start_over(p) for p in self._hot.read_from_start(topics.conversations)]
-        # Flush the deleted rows of the former log before the new log is read. The rows of the new log have smaller
-        # offsets: at a later restore, rows of the former log would replace them.
+        # Flush the deleted rows of the former log before the new log is read. Rows of the new log have smaller
+        # offsets, so at a later restore, rows of the former log would replace them.
         if any(started_over) and not await self._hot.outbox.flush():
             servers = self._context.settings.kafka.bootstrap_servers
             self._hot.halt(BrokerUnavailable(servers), "sessions of the former log")
@@ -95,7 +95,7 @@ class Assignment:
                 self._timers.beside(self._catch_up(partition, committed[partition], self._hot.assignments))
 
     async def _look_for_losses(self) -> None:
-        """Report records that the windows' changelogs have lost, or that a changed offset of the group skips."""
+        """Report records missing in the windows' changelogs, and records that a changed group offset skips."""
         hot, topic, windows = self._hot, self._topics.conversations, self._intake.windows
         self._losses.restored(await hot.restored(), "sessions", topic, hot.committed(topic))
         for partition, committed in hot.moved(topic).items():

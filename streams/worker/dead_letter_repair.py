@@ -1,4 +1,4 @@
-"""Reads dead letters, and checks mended ones before they are produced to their source topics again."""
+"""Reads dead letters, and checks mended values before they are produced to the source topics again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from streams.kafka.clients.newest_records import newest_records, record_at
 from streams.memory import agent as long_term
 from streams.summaries import requests as summary_requests
 
-#: The maximum number of dead letters on a page.
+#: The maximum number of dead letters on a page of the dashboard.
 MOST_LETTERS: Final = 100
 #: The maximum number of bytes of a value that are shown. A person reads and mends the value in a form.
 SHOWN_BYTES: Final = 256 * 1024
-#: The approximate maximum number of characters of all values on a page, and the number of characters that each value
-#: shows in any case.
+#: The approximate maximum number of characters of all values on a page, and the number of characters of each value
+#: that are shown even if the page is full.
 ALL_SHOWN_CHARS: Final = 2 << 20
 BEGINNING_CHARS: Final = 1_024
 
@@ -31,9 +31,9 @@ BEGINNING_CHARS: Final = 1_024
 class Letter:
     """A record of `dead-letters`, in a form that a person can read.
 
-    `source_topic`, `source_partition` and `source_offset` name the original record; partition and offset are -1 if it
-    was never in the topic. `text` is the value, with replacement characters for invalid UTF-8. If `cut`, `text` is
-    only the beginning of the value. `at` is the time at which the dead letter was written (epoch ms).
+    `source_topic`, `source_partition` and `source_offset` name the original record. If it was never in the topic, its
+    partition and offset are -1. `text` is the value, with replacement characters for invalid UTF-8. If `cut`, `text`
+    is only the beginning of the value. `at` is the time at which the dead letter was written (epoch ms).
     """
 
     partition: int
@@ -76,11 +76,11 @@ class Repairing:
         }
 
     async def newest(self) -> list[Letter]:
-        """Return letters, newest first. Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`."""
+        """Return dead letters, newest first. Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`."""
         return cut(await newest_records(self._kafka, self._topic, MOST_LETTERS, _letter))
 
     async def one(self, partition: int, offset: int) -> Letter | None:
-        """Return the letter at this offset; None if there is none. Raises the same errors as `newest`."""
+        """Return the dead letter at this offset, or None if there is none. Raises the same errors as `newest`."""
         record = await record_at(self._kafka, self._topic, partition, offset)
         return None if record is None else _letter(record)
 
@@ -91,8 +91,8 @@ class Repairing:
     def mended(self, letter: Letter, text: str) -> Mended:
         """Return the record to produce, with `text` as its value.
 
-        Raises `BadRecord` if the decoder of the source topic still cannot read it. A message or event without a time
-        gets the time of its dead letter, because the time of the original record is not kept.
+        Raises `BadRecord` if the decoder of the source topic still cannot read the value. A message or event without
+        a time gets the time of its dead letter, because the time of the original record is not stored.
         """
         decode = self._decoders.get(letter.source_topic)
         if decode is None:
@@ -108,7 +108,10 @@ class Repairing:
 
 
 def cut(letters: Sequence[Letter], room: int = ALL_SHOWN_CHARS) -> list[Letter]:
-    """Cut the letters' texts, so that a page has about `room` characters. Each keeps its first `BEGINNING_CHARS`."""
+    """Cut the texts of the letters, so that a page has about `room` characters.
+
+    At least the first `BEGINNING_CHARS` characters of each text are shown.
+    """
     found = []
     for letter in letters:
         shown = max(BEGINNING_CHARS, room)

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 class FormerWindows:
     """Removes the windows of partitions that have moved to other workers.
 
-    Otherwise these files would keep forgotten data, because forget commands do not reach them.
+    Otherwise the files of these windows would keep forgotten data, because forget commands do not reach them.
     """
 
     def __init__(self, stores: Callable[[], WindowStores], ours: Callable[[], Collection[int]]) -> None:
@@ -44,10 +44,10 @@ class FormerWindows:
         self._seen: frozenset[int] = frozenset()
 
     async def tick(self) -> None:
-        """Remove the windows of partitions that were not ours at the last tick either.
+        """Remove the windows of partitions that this worker owned neither at this tick nor at the previous tick.
 
-        They stay until the second tick, because partitions often return within seconds. If a partition returns later,
-        its windows are restored from their changelogs.
+        Windows are kept for one more tick, because partitions often return within seconds. If a partition returns
+        later, its windows are restored from their changelogs.
         """
         stores, ours = self._stores(), self._ours()
         if not ours:
@@ -130,7 +130,7 @@ class FormerShards:
         copy = parquet(self._analytics.folder, "memories", partition)
 
         def forgotten() -> frozenset[str]:
-            """Apply the commands. Return the tables that were exported again for the analysts' copy."""
+            """Apply the forget commands. Return the tables that were exported again for the analysts' copy."""
             held = inspect_catalog(partition, catalog)
             unstage(self._analytics.folder, [partition])
             if held.model is None:

@@ -17,7 +17,7 @@ from streams.worker.wiring.checkpoints import Checkpointing
 class WorkerHealth:
     """The implementation of `Health` for a worker.
 
-    `url` returns the URL at which other workers reach this one. No reason contains the path `data_dir`.
+    `url` returns the URL at which other workers reach this worker. The reasons do not contain the path `data_dir`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class WorkerHealth:
         return not self.not_ready()
 
     def not_ready(self) -> list[str]:
-        """The reasons why the worker is not ready; empty if it is ready."""
+        """Return the reasons why the worker is not ready. The list is empty if it is ready."""
         reasons = []
         if self._hot.halted is not None:
             why = str(self._hot.halted).replace(self._data_dir, "data_dir")
@@ -61,11 +61,11 @@ class WorkerHealth:
         return reasons
 
     def warnings(self) -> list[str]:
-        """Problems that do not stop the worker."""
+        """Return warnings about problems that do not stop the worker."""
         return self._checkpointing.warnings()
 
     def behind(self) -> list[Behind]:
-        """The parts of partitions that are still being recovered, with progress and time left."""
+        """Return the parts of partitions that are still being recovered, with progress and time left."""
         return self._shards.coming_back.all()
 
     @property
@@ -75,14 +75,14 @@ class WorkerHealth:
 
     @property
     def refusal(self) -> str:
-        """The reason why the broker refuses the worker now; empty if it accepts the worker, or cannot be reached."""
+        """The reason why the broker refuses the worker now, or "" if the broker accepts it or cannot be reached."""
         return self._broker.refusal
 
     @property
     def url(self) -> str:
-        """The URL at which other workers reach this one."""
+        """The URL at which other workers reach this worker."""
         return self._url()
 
     def lag(self) -> dict[str, int]:
-        """The number of uncommitted records, by topic."""
+        """Return the number of uncommitted records, by topic."""
         return self._hot.lag()

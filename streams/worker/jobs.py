@@ -152,7 +152,7 @@ class Jobs:
             self.refining.born(partition, memories)
 
     def forgot(self) -> None:
-        """Note that data was forgotten. The analysts' copy and interrupted replays may still contain it."""
+        """Record that data was forgotten. It is then also removed from the analysts' copy and interrupted replays."""
         self.analytics.forgot()
         self._newest_forgetting = now_ms()
 
@@ -168,7 +168,7 @@ class Jobs:
             await self.cleanup.tick(passed)
 
     async def _drop_replays(self) -> None:
-        """Remove interrupted replays that began before the newest forget command: they may contain forgotten texts.
+        """Remove interrupted replays that began before the newest forget command, which may contain forgotten texts.
 
         Each tick repeats this, because a replay that is running now may be interrupted later.
         """

@@ -1,1 +1,1 @@
-"""The analysts' copy, and statistics over several shards."""
+"""The analysts' copy of all shards' rows, and statistics over several shards."""

@@ -30,14 +30,14 @@ from tables.database.inspection import catalogs, inspect_catalog
 from tables.database.migrations import statement
 from tables.paths import quoted, synced
 
-#: The tables that are copied, if the shard has them. The others are internal.
+#: The tables of a shard that are copied, if the shard has them. All other tables are internal.
 TABLES = ("memories", "links", "transitions", "archive")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
-#: Types of columns that are cast in the copy, including ids in Parquet files that an older worker has written.
+#: Column types that are cast to other types in the DuckDB file. Parquet files of older workers may still have UUIDs.
 _IN_COPY = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]"}
-#: Types of columns that are cast in Parquet files. pandas cannot read lists of UUIDs, and Polars reads such lists and
-#: JSON as bytes.
+#: Column types that are cast to other types in Parquet files. pandas cannot read lists of UUIDs, and Polars reads
+#: such lists and JSON as bytes.
 _IN_PARQUET = {**_IN_COPY, "JSON": "VARCHAR"}
 #: Seconds between two checks whether another process has finished its copy.
 _LOOK_SECONDS = 0.05
@@ -95,7 +95,7 @@ def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> froze
 
 
 def _columns(db: duckdb.DuckDBPyConnection, rows: str, kinds: Mapping[str, str]) -> str:
-    """Return the copied columns, for a SELECT. Columns of the types in `kinds` are cast."""
+    """Return the list of the copied columns for a SELECT. Columns of the types in `kinds` are cast."""
     found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE FROM {rows})").fetchall()
     return ", ".join(
         f'CAST("{name}" AS {kinds[kind]}) AS "{name}"' if kind in kinds else f'"{name}"'
@@ -156,7 +156,7 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
                 "union_by_name = true, hive_partitioning = false)"
             )
             db.execute(f"CREATE TABLE {table} AS SELECT {_columns(db, rows, _IN_COPY)} FROM {rows}")
-        elif table == "archive":  # only older workers, which have no archive, opened these shards
+        elif table == "archive":  # only older workers, which have no archive, wrote these shards
             db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
     db.execute(
         "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
@@ -181,8 +181,8 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
 def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
     """Make a copy of all shards in a data directory, with scores as of `now` (epoch ms). No worker may be running.
 
-    With the event clock, the scores are as of the newest access or change of state instead. Raises `ShardLocked`,
-    `ShardError` and `DataDirError`.
+    If `lifecycle.clock` is `event`, the scores are as of the newest access or change of state instead. Raises
+    `ShardLocked`, `ShardError` and `DataDirError`.
     """
     folder, exported, newest = data_dir / "analytics", {}, 0
     for partition, path in catalogs(data_dir).items():

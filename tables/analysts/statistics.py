@@ -46,9 +46,9 @@ class ScoreDistribution:
 
 
 def distribution(points: Mapping[int, int]) -> ScoreDistribution:
-    """Return histogram, clusters and outliers of the scores. `points` has the number of memories by whole points.
+    """Return histogram, clusters and outliers of the scores of memories.
 
-    It takes milliseconds.
+    `points` has the number of memories for each score in whole points. The computation takes milliseconds.
     """
     with connect() as db:
         db.execute("CREATE TABLE score_points (point INTEGER, memories BIGINT)")
@@ -77,7 +77,7 @@ def first_moment(now: int, days: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The rate of changes from one state to another. `daily_percent` is a percentage of the present memories."""
+    """The rate of changes from one state to another. `daily_percent` is a percentage of all present memories."""
 
     from_state: str
     to_state: str
@@ -87,7 +87,7 @@ class Rate:
 
 
 def rates(changes: Mapping[StateChange, int], days: int, memories: int) -> list[Rate]:
-    """Return the rate of each pair over `days` days, the most frequent first."""
+    """Return the rate of each pair of states over `days` days, the most frequent pair first."""
     pairs: Counter[tuple[str, str]] = Counter()
     for change, number in changes.items():
         pairs[change.from_state, change.to_state] += number

@@ -1,1 +1,1 @@
-"""Checkpoints: a partition's state as blocks in an object store, verified and restored from there."""
+"""Checkpoints: copies of a partition's state in an object store, from which a worker can restore the partition."""

@@ -1,4 +1,4 @@
-"""The checkpoints of one store: taken, listed, restored, verified and expired.
+"""Takes, lists, restores, verifies and expires the checkpoints in one object store.
 
 checkpoints = Checkpoints("s3://bucket/prefix", keep=3, erase_within=timedelta(days=7))
 checkpoints.take(snapshot)                        # a new generation of the snapshot's partition
@@ -30,12 +30,13 @@ from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published,
 
 log = logging.getLogger(__name__)
 
-#: Seconds. A younger pack that no manifest names may belong to a take in progress; an older one is removed.
+#: An expiry removes a pack that no manifest names if it is older than this, in seconds. A younger one may belong to a
+#: take that is not finished.
 ORPHANED_AFTER: Final = 3600.0
 
 
 class Taken(NamedTuple):
-    """A new checkpoint.
+    """The result of a take: a new checkpoint.
 
     `uploaded` is the number of bytes that were sent, of packs and of the manifest. `whole` is the number of bytes of
     all files.
@@ -47,7 +48,7 @@ class Taken(NamedTuple):
 
 
 class Expired(NamedTuple):
-    """The number of generations and packs that an expiry removed, and the bytes of the packs."""
+    """The result of an expiry: the numbers of removed generations and removed packs, and the bytes of these packs."""
 
     generations: int
     packs: int
@@ -57,7 +58,8 @@ class Expired(NamedTuple):
 class _Last(NamedTuple):
     """A partition's last take by this process: the state of the sealed files, and the packs of the generation.
 
-    If this process has taken none, `generation` is 0, and `packs` are those of the newest generation in the store.
+    If this process has taken no checkpoint, `generation` is 0, and `packs` are the packs of the newest generation in
+    the store.
     """
 
     generation: int
@@ -66,7 +68,10 @@ class _Last(NamedTuple):
 
 
 class Checkpoints:
-    """Thread-safe. Methods block, so call them in a thread. A partition has only one take or expiry at a time."""
+    """The checkpoints in one store. Thread-safe. Methods block, so call them in a thread.
+
+    For each partition, only one take or expiry runs at a time.
+    """
 
     def __init__(
         self,
@@ -77,7 +82,7 @@ class Checkpoints:
         patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Sends no request. `clock` returns epoch seconds. Raises `StoreUnavailable` if no client can be made."""
+        """Create a client, without a request. `clock` returns epoch seconds. Raises `StoreUnavailable` on failure."""
         self._store = Store(url, patience)
         self._keep = keep
         self._erase_within = erase_within
@@ -93,24 +98,33 @@ class Checkpoints:
         return self._store.url
 
     def partitions(self) -> list[int]:
-        """The partitions that have objects in the store. Raises `StoreUnavailable`."""
+        """Return the partitions that have objects in the store. Raises `StoreUnavailable`."""
         return sorted(int(name) for name in self._store.folders() if name.isdecimal())
 
     def numbers(self, partition: int) -> list[int]:
-        """The numbers of all generations in the store, newest first, even damaged ones. Raises `StoreUnavailable`."""
+        """Return the numbers of all generations, newest first, including damaged ones. Raises `StoreUnavailable`."""
         return self._of(partition).numbers()
 
     def read(self, partition: int, generation: int) -> Manifest | None:
-        """A manifest, or None if missing. Raises `DamagedCheckpoint`, `CheckpointMismatch`, `StoreUnavailable`."""
+        """Return the manifest of a generation; None if it is missing.
+
+        Raises `DamagedCheckpoint`, `CheckpointMismatch`, `StoreUnavailable`.
+        """
         return self._of(partition).read(generation)
 
     def newest(self, partition: int) -> Manifest | None:
-        """The newest sound manifest, or None. Raises `CheckpointMismatch`, `StoreUnavailable`."""
+        """Return the newest undamaged manifest of a partition, or None.
+
+        Raises `CheckpointMismatch`, `StoreUnavailable`.
+        """
         mine = self._of(partition)
         return mine.newest(mine.numbers())
 
     def generations(self, partition: int) -> list[Manifest]:
-        """All sound manifests, newest first. Raises `CheckpointMismatch`, `StoreUnavailable`."""
+        """Return all undamaged manifests of a partition, newest first.
+
+        Raises `CheckpointMismatch`, `StoreUnavailable`.
+        """
         mine = self._of(partition)
         return mine.all(mine.numbers())
 
@@ -164,7 +178,7 @@ class Checkpoints:
             return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
 
     def _reread(self, mine: Generations, base: Manifest, generation: int) -> None:
-        """Read one pack of `base` in the store, and remember it if it is damaged. `generation` determines the pack.
+        """Read one pack of `base` from the store, and remember it if it is damaged. `generation` determines the pack.
 
         Generations share packs, so a damaged pack affects many of them. The damage must be found while the disk still
         has the blocks, because they can be uploaded again only then.
@@ -179,9 +193,9 @@ class Checkpoints:
         """Restore all files of a generation, or none, into `folder`, which must be missing or empty.
 
         `progress` gets the bytes done and the total; an exception from it ends the restore. Raises
-        `DamagedCheckpoint`, `DataDirError`, `StoreUnavailable`. If the checkpoint is damaged, use the previous
-        generation, or a newer one if there is one now: this one may have been removed during the restore. The next
-        take of this process uploads the damaged blocks again.
+        `DamagedCheckpoint`, `DataDirError`, `StoreUnavailable`. After `DamagedCheckpoint`, use the newest generation,
+        or the previous one if this one is the newest: an expiry may have removed this one during the restore. The
+        next take of this process uploads the damaged blocks again.
         """
         try:
             restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
@@ -196,7 +210,7 @@ class Checkpoints:
         """Update a folder from generation `before` to `manifest`. Only the blocks that differ are downloaded.
 
         `folder` must be exactly as `restore` or `refresh` left it with `before`. Afterwards, it has the files of one
-        of the two generations. If the process is killed or the disk fails while files are changed, the folder is
+        of the two generations. But if the process is killed or the disk fails while files are changed, the folder is
         gone. Raises the same errors as `restore`.
         """
         try:
@@ -209,22 +223,22 @@ class Checkpoints:
             raise
 
     def verify(self, manifest: Manifest, progress: Progress = lambda done, whole: None) -> list[Damage]:
-        """Read all blocks of a generation; return those that are missing or changed. Raises `StoreUnavailable`.
+        """Read all blocks of a generation. Return the missing and the changed blocks. Raises `StoreUnavailable`.
 
-        The next take of this process uploads the damaged blocks again.
+        The next take of this process uploads these blocks again.
         """
         damaged = verified(self._store, self._of(manifest.facts.partition).packs_folder, manifest, progress)
         self._damaged |= {damage.pack for damage in damaged}
         return damaged
 
     def is_damaged(self, manifest: Manifest) -> bool:
-        """True if this process has found a pack of the generation damaged. Sends no request."""
+        """True if this process has found that a pack of the generation is damaged. Sends no request."""
         return any(pack.name in self._damaged for pack in manifest.packs)
 
     def overdue(self, partition: int) -> bool:
-        """True if a take is due even without changes, because of dead bytes in packs: see `erasing.py`.
+        """True if a checkpoint must be taken even without changes, because of dead bytes in packs (see `erasing.py`).
 
-        The first call sends requests to the store if this process has taken no checkpoint of the partition. Raises
+        If this process has taken no checkpoint of the partition, the first call sends requests to the store. Raises
         the same errors as `newest`.
         """
         last = self._last.get(partition)
@@ -234,10 +248,11 @@ class Checkpoints:
         return overdue(last.packs, int(self._clock() * 1000), self._erase_within)
 
     def expire(self, partition: int) -> Expired:
-        """Remove generations beyond the newest `keep`, those that are too old (`erasing.py`), and unused packs.
+        """Remove generations beyond the newest `keep`, generations that are too old (`erasing.py`), and unused packs.
 
-        A pack is unused if no remaining manifest names it. Call this after each take, and from time to time if
-        nothing is taken. Raises `CheckpointMismatch`, `StoreUnavailable`; then the next expiry removes the rest.
+        A pack is unused if no remaining manifest names it. Call this after each take, and from time to time if no
+        checkpoint is taken. Raises `CheckpointMismatch`, `StoreUnavailable`. After an error, the next expiry removes
+        the rest.
         """
         with self._lock(partition):
             mine, now = self._of(partition), self._clock()
@@ -265,7 +280,10 @@ class Checkpoints:
             return Expired(len(removed), len(packs), sum(found.length for found in packs.values()))
 
     def _unread(self, partition: int, base: Manifest | None, now_seen: dict[str, Seen]) -> dict[str, File]:
-        """The sealed files of the newest generation, by name, that are unchanged since this process took it."""
+        """Return, by name, the sealed files of `base` that have not changed since this process took that generation.
+
+        The result is empty if another process took it.
+        """
         last = self._last.get(partition)
         if base is None or last is None or last.generation != base.generation:
             return {}

@@ -1,4 +1,4 @@
-"""Restoring a data directory from checkpoints: each partition's newest generation up to a given time."""
+"""Restores a data directory from checkpoints. Each partition gets its newest generation up to a given time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from tables.partition_record import record_partitions
 from tables.paths import synced
 from tables.privacy import make_private
 
-#: The folder in the data directory that has the restored files until the restore is complete.
+#: The folder in the data directory with the restored files, until the restore is complete.
 DRAFT: Final = "restoring"
-#: Folders of the data directory, by the first part of the names that their files have in a checkpoint.
+#: Maps the first part of a file's name in a checkpoint, such as `shard` in `shard/catalog.duckdb`, to the folder of
+#: the data directory for these files.
 FOLDERS: Final = {"shard": "shards", "windows": "windows"}
 
 #: A callback for progress. It gets the generation, the bytes done, and the total bytes.
@@ -28,7 +29,7 @@ Telling = Callable[[Manifest, int, int], None]
 class Choice(NamedTuple):
     """The generations that can be restored, by partition, newest first.
 
-    `partitions` is the number of all partitions; `without` has those that have no checkpoint.
+    `partitions` is the number of all partitions. `without` lists the partitions that have no checkpoint.
     """
 
     partitions: int
@@ -37,18 +38,19 @@ class Choice(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """The restored generation of each partition, and the damaged generations that were skipped."""
+    """The result of a restore: each partition's restored generation, and the damaged generations that it skipped."""
 
     taken: Sequence[Manifest]
     damaged: Sequence[DamagedCheckpoint]
 
 
 def choice(checkpoints: Checkpoints, at: int | None = None, wanted: Collection[int] = ()) -> Choice:
-    """Generations that were taken up to `at` (epoch ms), of all partitions or of those in `wanted`.
+    """Return the generations that were taken up to `at` (epoch ms); if `at` is None, return all generations.
 
-    The newest of these generations determines the number of partitions. Raises `NoCheckpoint` if a partition has only
-    newer generations, or a wanted partition has none; `CheckpointMismatch` if the newest generation of a partition is
-    from a time with another number of partitions; `StoreUnavailable`.
+    The result has the partitions in `wanted`, or all partitions if `wanted` is empty. The newest of these generations
+    determines the number of partitions. Raises `NoCheckpoint` if a partition has only newer generations, or if a
+    wanted partition or the store has none; `CheckpointMismatch` if a partition's newest generation was taken with
+    another number of partitions; `StoreUnavailable`.
     """
     there = {partition: checkpoints.generations(partition) for partition in checkpoints.partitions()}
     kept = {partition: found for partition, found in there.items() if found}
@@ -126,7 +128,10 @@ def _restored(
     damaged: list[DamagedCheckpoint],
     tell: Telling,
 ) -> Manifest:
-    """Restore the newest intact generation of a partition and return it."""
+    """Restore the newest intact generation of a partition. Return its manifest.
+
+    Errors of damaged generations are added to `damaged`. If all generations are damaged, raise the last error.
+    """
     for manifest in generations:
         folder = draft / str(manifest.facts.partition)
         try:

@@ -30,7 +30,7 @@ class Draft:
             try:
                 self._lock = _opened(self._path)
                 break
-            except FileNotFoundError:  # another process took it for a killed worker's draft
+            except FileNotFoundError:  # another process has removed the draft, as it had no lock yet
                 continue
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.files = self._path / "files"
@@ -42,11 +42,11 @@ class Draft:
 
 
 def drop_left(folder: Path, of: str = "*") -> None:
-    """Remove all drafts that no process has locked. `of`: only those of this partition."""
+    """Remove all drafts that no process has locked, of the partition `of`, or of all partitions."""
     for path in folder.glob(f"{of}-*"):
         try:
             lock = _opened(path)
-        except OSError:  # another process has just removed it
+        except OSError:  # another process has just removed the draft
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

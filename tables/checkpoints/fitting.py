@@ -17,10 +17,11 @@ def misfit(
     models: Sequence[VectorModel],
     topic_ids: Mapping[str, str],
 ) -> str | None:
-    """The reason why a checkpoint cannot be used here, or None. Its vectors must be of one of `models`.
+    """Return the reason why this worker cannot use a checkpoint; None if it can.
 
-    `topic_ids` has the current id of each log, by the names in `Facts.positions`; an unknown id ("" or missing) is
-    not compared. A log without a position in the checkpoint is read from its start.
+    The checkpoint's vectors must be from one of `models`. `topic_ids` has the current topic id of each log, by the
+    names in `Facts.positions`. An unknown topic id ("" or missing) is not compared. If the checkpoint has no position
+    in a log, the worker reads that log from its start.
     """
     facts = manifest.facts
     if facts.format > FORMAT:

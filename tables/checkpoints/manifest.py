@@ -1,4 +1,4 @@
-"""A manifest: the blocks of one generation's files, and the pack and offset of each block.
+"""A manifest describes one checkpoint: the blocks of each file, and the pack and offset of each block.
 
 In the store it is a line with the format version and the checksum of the rest, then compressed JSON. It is written
 once and never changed.
@@ -22,7 +22,7 @@ HEADER_BYTES: Final = 128
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
-    """A block: `length` bytes at `offset` in `Manifest.packs[pack]`, and their SHA-256 in hexadecimal."""
+    """A block of a file, stored as `length` bytes at `offset` in `Manifest.packs[pack]`. `sha256` is hexadecimal."""
 
     sha256: str
     pack: int
@@ -31,10 +31,10 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Pack(msgspec.Struct, frozen=True):
-    """An object that holds blocks. Its name is the SHA-256 of its content.
+    """An object in the store that holds blocks. Its name is the SHA-256 of its content.
 
-    If some of its bytes belong to no file any more, they are dead. `dead_since` is the time (`Facts.at`) of the first
-    generation with dead bytes in this pack; 0 if it has none.
+    Bytes of a pack that belong to no file any more are dead. `dead_since` is the time (`Facts.at`) of the first
+    generation that has dead bytes in this pack; 0 if the pack has none.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Pack(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file of a checkpoint: its blocks in order, and the checksum of their checksums."""
+    """A file of a checkpoint: its blocks in order, and a checksum (`sha256`) of the checksums of these blocks."""
 
     name: str
     length: int
@@ -52,7 +52,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """One generation of one partition."""
+    """The manifest of one generation of one partition."""
 
     generation: int
     facts: Facts
@@ -61,7 +61,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> int:
-        """The total bytes of its files."""
+        """The total bytes of the generation's files."""
         return sum(file.length for file in self.files)
 
 
@@ -78,7 +78,7 @@ def encoded(manifest: Manifest) -> bytes:
 
 
 def decoded(content: bytes, partition: int, generation: int) -> Manifest:
-    """Decode a manifest. Raises `DamagedCheckpoint`, and `CheckpointMismatch` if a newer version wrote it."""
+    """Decode and check a manifest. Raises `DamagedCheckpoint`, or `CheckpointMismatch` if its format is newer."""
 
     def damaged(reason: str) -> DamagedCheckpoint:
         return DamagedCheckpoint(partition, generation, f"its manifest {reason}")
@@ -110,8 +110,8 @@ def decoded(content: bytes, partition: int, generation: int) -> Manifest:
 def _sound(file: File, packs: tuple[Pack, ...]) -> bool:
     """True if a file can be restored as the manifest describes it.
 
-    Its name must not lead out of the folder, its blocks must lie in their packs, and its length and checksum must
-    match those of its blocks.
+    The file's name must not lead out of the folder, its blocks must lie in their packs, and its length and checksum
+    must match its blocks.
     """
     parts = file.name.split("/")
     return (

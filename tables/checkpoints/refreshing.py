@@ -1,8 +1,9 @@
-"""Updates a warm copy from one generation to another. Its files are never opened, so they are as they were restored.
+"""Updates a warm copy from one checkpoint generation to another. Only the blocks that differ are downloaded.
 
-New blocks are first fetched and verified in a folder beside the copy: if the store fails, the copy is unchanged. Then
-the copy is renamed, changed in place, and renamed back. If the process is killed in between, there is no copy any
-more, and the next restore removes the remains.
+This is possible because no process opens the files of a warm copy, so they are exactly as they were restored. New
+blocks are first fetched and verified in a folder beside the copy, so that the copy is unchanged if the store fails.
+Then the copy is renamed, changed in place, and renamed back. If the process is killed between the two renames, there
+is no copy any more, and the next restore removes the remains.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from tables.paths import synced
 
 
 def present(before: Manifest, manifest: Manifest) -> set[Place]:
-    """The places in `manifest` whose block is the same as in `before`, at the same offset of the same file."""
+    """Return the places in `manifest` whose block does not change.
+
+    In `before`, the file with the same name has the same block at the same offset.
+    """
     was = {(name, offset): sha256 for name, offset, sha256 in _blocks(before)}
     numbers = {file.name: number for number, file in enumerate(manifest.files)}
     return {
@@ -40,9 +44,10 @@ def _blocks(manifest: Manifest) -> list[tuple[str, int, str]]:
 def refreshed(
     store: Store, packs: str, before: Manifest, manifest: Manifest, folder: Path, progress: Progress
 ) -> None:
-    """Update the files in `folder` from `before` to `manifest`. `packs` is the folder of the packs in the store.
+    """Update the files in `folder` from generation `before` to generation `manifest`.
 
-    Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and the errors of `progress`.
+    `packs` is the folder of the packs in the store. Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`,
+    and the errors of `progress`.
     """
     news = folder.with_name(folder.name + NEWS_SUFFIX)
     draft = folder.with_name(folder.name + DRAFT_SUFFIX)

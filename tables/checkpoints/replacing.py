@@ -1,7 +1,7 @@
 """Replaces a shard on the disk by a restored one, under the owner's lock, so that no other process can open it.
 
-In a shared data directory, another worker may have opened or created the shard since its position was read: a worker
-that was paused does not know that it has lost its partition.
+In a shared data directory, another worker may have opened or created the shard since its position was read. The cause
+may be a worker that was paused and does not know that it has lost its partition.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from tables.reached import CATALOG
 
 log = logging.getLogger(__name__)
 
-#: Suffix of the folder to which a shard is moved before it is replaced. The partition is before the suffix.
+#: A shard is moved to the folder `<partition>.former` before it is replaced.
 FORMER: Final = ".former"
-#: Stands for the position of a shard that cannot be read. It is above all real positions: no checkpoint is newer.
+#: The assumed position of a shard that cannot be read. It is above all real positions, so no checkpoint counts as
+#: newer than the shard.
 IN_USE: Final = 1 << 62
 
 
 def position_of(folder: Path) -> int | None:
-    """The offset in the log up to which the shard in a folder has the events.
+    """Return the offset in the log up to which the shard in a folder has the events; None if there is no shard.
 
-    None if there is no shard; `IN_USE` if it cannot be opened, usually because another process has it open.
+    Return `IN_USE` if the shard cannot be opened, usually because another process has it open.
     """
     if not (folder / CATALOG).exists():
         return None
@@ -46,7 +47,10 @@ def position_of(folder: Path) -> int | None:
 
 
 def take_up(aside: Path, place: Path) -> None:
-    """Move a shard that a killed process has left at `aside` back to `place`. If `place` has a shard, remove it."""
+    """Move a shard that a killed process has left at `aside` back to `place`.
+
+    If there is already a shard at `place`, the shard at `aside` is removed.
+    """
     if aside.exists():
         if not place.exists():
             aside.rename(place)
@@ -56,9 +60,9 @@ def take_up(aside: Path, place: Path) -> None:
 def replace_shard(partition: int, restored: Path, place: Path, aside: Path, *, position: int | None) -> None:
     """Move a restored folder to `place`. An existing shard is first moved to `aside`, and removed at the end.
 
-    `position` is the expected position of the existing shard; None: there is none. Raises `ShardLocked` if another
-    process has the shard open, or its position is another one: then nothing has changed. Also raises `ShardLocked` if
-    another process creates a shard at `place` during the move, and OSError.
+    `position` is the expected position of the existing shard; None if no shard is expected. Raises `ShardLocked` if
+    another process has the shard open, or if the shard has another position. In both cases, nothing has changed. Also
+    raises `ShardLocked` if another process creates a shard at `place` during the move, and OSError.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     with owner_lock(place, partition) if place.exists() else contextlib.nullcontext():

@@ -17,7 +17,7 @@ from tables.paths import synced
 
 #: Maximum number of unneeded bytes between two blocks that are fetched in one request.
 GAP_BYTES: Final = 1024 * 1024
-#: Maximum number of bytes of one request, and of requests at a time.
+#: Maximum number of bytes that one request fetches, and maximum number of requests at the same time.
 FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCHES: Final = 4
 DRAFT_SUFFIX: Final = ".restoring"
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """A range of one pack, the blocks in it, and the places of each block in the files."""
+    """One request to the store: a range of a pack, the blocks in it, and the places of each block in the files."""
 
     pack: int
     start: int
@@ -44,7 +44,10 @@ class Fetch(NamedTuple):
 
 
 def fetches(manifest: Manifest, present: Set[Place] = frozenset()) -> Iterator[Fetch]:
-    """The requests for the blocks of all files, as few as possible. Blocks at places in `present` are left out."""
+    """Return the requests for the blocks of all files, as few as possible.
+
+    Blocks at places in `present` are not requested.
+    """
     places: dict[Block, list[Place]] = {}
     for number, file in enumerate(manifest.files):
         offset = 0
@@ -103,7 +106,7 @@ def fill(
 ) -> None:
     """Create the files of a manifest in the folder `draft`, and fetch their blocks into them.
 
-    Places in `present` are left empty.
+    Blocks at places in `present` are not fetched.
     """
     files = [draft / file.name for file in manifest.files]
     for path in files:
@@ -159,7 +162,7 @@ def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: 
 
 
 class Damage(NamedTuple):
-    """A block that is missing or changed: its file, the offset there, and its pack."""
+    """A block that cannot be restored: the file that it belongs to, its offset there, its pack, and the reason."""
 
     file: str
     offset: int
@@ -168,7 +171,10 @@ class Damage(NamedTuple):
 
 
 def verified(store: Store, packs: str, manifest: Manifest, progress: Progress) -> list[Damage]:
-    """The blocks of a manifest that cannot be restored, in the order of its packs. Raises `StoreUnavailable`."""
+    """Return the blocks of a manifest that are missing or damaged, in the order of the packs.
+
+    Raises `StoreUnavailable`.
+    """
     found: list[Damage] = []
     done, whole = 0, manifest.whole
     progress(done, whole)
@@ -186,7 +192,7 @@ def verified(store: Store, packs: str, manifest: Manifest, progress: Progress) -
 
 
 def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | None:
-    """The reason why a block is damaged, or None."""
+    """Return the reason why a fetched block is damaged; None if it is intact."""
     if content is None:
         return "its pack is missing"
     found = content[block.offset - fetch.start :][: block.length]
@@ -198,7 +204,7 @@ def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | 
 
 
 def write(path: Path, content: memoryview, offset: int) -> None:
-    """Write at an offset. It opens the file each time: a restore has too many files to keep all of them open."""
+    """Write bytes at an offset of a file. It is opened each time: a restore has too many files to keep them open."""
     with path.open("r+b", buffering=0) as file:
         while content:
             written = os.pwrite(file.fileno(), content, offset)

@@ -1,8 +1,8 @@
-"""An object store by its URL: the operations that checkpoints need, with errors translated.
+"""Access to an object store by its URL: the operations that checkpoints need. Errors become `StoreUnavailable`.
 
 Credentials, region and endpoint come from the variables that the store's own tools read (`AWS_ACCESS_KEY_ID`,
 `AWS_ENDPOINT_URL`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_ACCOUNT_NAME`, …). A store's responses may
-contain signatures and keys, so only their codes are passed on.
+contain signatures and keys, so error messages have only the codes of a response.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _MISSING: Final = frozenset({"NoSuchBucket", "ContainerNotFound"})
 _REFUSED: Final = frozenset({"401", "403"})
 _FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CLOSED_DISK: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-#: Patterns for the codes in obstore's error texts. `_NO_RANGE` means that a range is past the end of an object.
+#: Patterns for the codes in obstore's error texts. `_NO_RANGE` matches if the requested range is past the object's
+#: end.
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
@@ -50,7 +51,7 @@ PATIENCE: Final = Patience()
 
 
 class StoredObject(NamedTuple):
-    """An object's name, bytes, and time of modification: seconds by the store's clock."""
+    """A stored object: its name, its bytes, and its last modification (epoch seconds by the store's clock)."""
 
     name: str
     length: int
@@ -58,10 +59,10 @@ class StoredObject(NamedTuple):
 
 
 class Store:
-    """One store. Thread-safe and blocking; all methods raise `StoreUnavailable` and its subclasses."""
+    """One object store. Thread-safe. All methods block, and raise `StoreUnavailable` or one of its subclasses."""
 
     def __init__(self, url: str, patience: Patience = PATIENCE) -> None:
-        """Sends no request. Raises `StoreUnavailable` if the environment lacks settings for a client."""
+        """Create a client, without a request. Raises `StoreUnavailable` if the environment lacks needed settings."""
         parts = urlsplit(url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self.folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
@@ -89,7 +90,7 @@ class Store:
             )
 
     def create(self, name: str, content: Content) -> bool:
-        """Store an object; False if it exists. In a `file://` store, it then survives a power failure."""
+        """Store a new object. Return False if it exists. In a `file://` store, it then survives a power failure."""
         with self._translated("be written to"):
             try:
                 self._store.put(name, content, mode="create", use_multipart=False)
@@ -99,13 +100,13 @@ class Store:
             return True
 
     def replace(self, name: str, content: Content) -> None:
-        """Store an object. If it exists, it is replaced."""
+        """Store an object. An existing object with this name is replaced."""
         with self._translated("be written to"):
             self._store.put(name, content, use_multipart=False)
             self._sync(name)
 
     def read(self, name: str) -> bytes | None:
-        """The content of an object; None if it does not exist."""
+        """Return the content of an object; None if the object does not exist."""
         with self._translated("be read"):
             try:
                 return self._store.get(name).bytes().to_bytes()
@@ -115,7 +116,10 @@ class Store:
                 return None
 
     def read_range(self, name: str, start: int, end: int) -> memoryview | None:
-        """The bytes from `start` to before `end`, fewer if the object is shorter; None if there is no such object."""
+        """Return the bytes from `start` to before `end`; None if the object does not exist.
+
+        Fewer bytes are returned if the object is shorter.
+        """
         with self._translated("be read"):
             try:
                 return memoryview(self._store.get_range(name, start=start, end=end))
@@ -129,7 +133,7 @@ class Store:
                 return memoryview(b"")
 
     def listed(self, folder: str) -> list[StoredObject]:
-        """All objects below a folder, ordered by name, without objects that are still being written."""
+        """Return all objects below a folder, ordered by name, without objects that are still being written."""
         with self._translated("be listed"):
             return sorted(
                 StoredObject(found["path"], found["size"], found["last_modified"].timestamp())
@@ -138,12 +142,12 @@ class Store:
             )
 
     def folders(self) -> list[str]:
-        """The names of the folders directly below the URL."""
+        """Return the names of the folders directly below the store's URL."""
         with self._translated("be listed"):
             return sorted(obstore.list_with_delimiter(self._store)["common_prefixes"])
 
     def remove(self, name: str) -> None:
-        """Remove an object, if it exists."""
+        """Remove an object. It need not exist."""
         with self._translated("be written to"):
             try:
                 self._store.delete(name)
@@ -170,7 +174,7 @@ class Store:
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
-        """Translate errors. Their causes are left out, because they contain the store's responses."""
+        """Turn errors into `StoreUnavailable`, without a cause: the original errors contain the store's responses."""
         failed: StoreUnavailable | None = None
         try:
             yield
@@ -213,7 +217,10 @@ def _os_error(exc: Exception, text: str) -> int | None:
 
 
 def _plain_http_on_loopback(scheme: str) -> bool:
-    """True if the environment names a local endpoint without TLS. Others without TLS need `AWS_ALLOW_HTTP`."""
+    """True if the environment names an `http://` endpoint on this machine, which is then allowed without TLS.
+
+    Other endpoints without TLS need `AWS_ALLOW_HTTP` in the environment.
+    """
     name = {"s3": "AWS_ENDPOINT_URL", "az": "AZURE_STORAGE_ENDPOINT"}.get(scheme, "")
     endpoint = urlsplit(os.environ.get(name) or os.environ.get("AWS_ENDPOINT", "") if name else "")
     if endpoint.scheme != "http":

@@ -1,4 +1,4 @@
-"""Takes a checkpoint: chooses the blocks to upload, and puts them into packs."""
+"""Takes a checkpoint: finds the blocks that must be uploaded, and uploads them in larger objects, the packs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.errors import SnapshotChanged
 from tables.checkpoints.manifest import Block, File, Manifest, Pack, checksum_of
 from tables.checkpoints.snapshot import Snapshot, SnapshotFile, spans
 
-#: A pack is uploaded when it has at least `PACK_BYTES`. While it is filled, at most `UPLOADS` others are uploaded.
+#: A pack is uploaded when it has at least `PACK_BYTES`. At most `UPLOADS` packs are uploaded at the same time.
 PACK_BYTES: Final = 16 * 1024 * 1024
 UPLOADS: Final = 2
 
@@ -30,12 +30,12 @@ class Stopped(Exception):
 
 
 class Packing:
-    """The packs of one generation: those reused from the previous generation, and new ones."""
+    """The packs of a new generation: packs reused from the previous generation, and new packs."""
 
     def __init__(
         self, base: Manifest | None, usable: Mapping[str, int], put: Callable[[str, bytearray], int]
     ) -> None:
-        """`usable` has the names and lengths of packs in the store whose blocks may be reused.
+        """`usable` maps the names of packs in the store whose blocks may be reused to the lengths of these packs.
 
         `put` uploads a pack and returns the number of bytes that it sent.
         """
@@ -60,11 +60,11 @@ class Packing:
         self._uploader.shutdown(wait=True, cancel_futures=True)
 
     def kept(self, sha256: str) -> Block | None:
-        """The block with this checksum that is already in a pack, or None."""
+        """Return the block with this checksum if a pack already has it, else None."""
         return self._known.get(sha256) or self._new.get(sha256)
 
     def add(self, sha256: str, content: memoryview) -> Block:
-        """Add a block to a new pack, unless a pack already has it."""
+        """Add a block to a new pack, unless a pack already has it. Return the block with its place in the pack."""
         if (block := self.kept(sha256)) is not None:
             return block
         block = Block(sha256, len(self._packs), len(self._filling), len(content))
@@ -96,8 +96,8 @@ class Packing:
 def packed(snapshot: Snapshot, packing: Packing, unread: Mapping[str, File], stop: Callable[[], bool]) -> list[File]:
     """Pack the files of a snapshot, block by block. Return the files for the manifest.
 
-    Files in `unread` have not changed since the previous generation: only those of their blocks are read that are in
-    no usable pack. Raises `SnapshotChanged`, `Stopped`, and the errors of the uploads.
+    Files in `unread` have not changed since the previous generation. Of these files, only the blocks that no usable
+    pack has are read. Raises `SnapshotChanged`, `Stopped`, and the errors of the uploads.
     """
     return [_packed_file(snapshot, file, packing, unread.get(file.name), stop) for file in snapshot.files]
 
@@ -129,7 +129,7 @@ def _packed_file(
 
 
 def published(draft: Manifest, files: Iterable[File], packs: list[Pack]) -> Manifest:
-    """The manifest of these files. It has only the packs that they use, each with the new `dead_since`."""
+    """Return the manifest of these files. It lists only packs that they use, each with its new `dead_since`."""
     files = tuple(files)
     live: dict[int, dict[int, int]] = {}
     for file in files:
@@ -154,7 +154,7 @@ def published(draft: Manifest, files: Iterable[File], packs: list[Pack]) -> Mani
 
 
 def seen(file: SnapshotFile) -> Seen | None:
-    """The state of a sealed file; None if it is not sealed or cannot be read."""
+    """Return the length and modification time of a sealed file; None if it is not sealed or cannot be read."""
     if not file.sealed:
         return None
     with suppress(OSError):

@@ -1,8 +1,9 @@
 """Warm copies: other workers' partitions on this worker's disk, each restored from the newest checkpoint.
 
 The files of a copy are in `<partition>/files`, and `<partition>/manifest-<generation>` describes them. While the
-files are updated to a newer generation, there is no manifest. So a worker that is killed during an update has no
-copy, and fetches one. A copy is renamed before it is removed, so that a partly removed copy is never used.
+files are updated to a newer generation, there is no manifest. If a worker is killed during an update, the copy is not
+valid, and the worker later fetches a complete one. A copy is renamed before it is removed, so that a partly removed
+copy is never used.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NEXT, _GONE = ".next", ".gone"
 
 
 class WarmCopy(NamedTuple):
-    """A generation on this worker's disk: its files are below `folder / "files"`."""
+    """A checkpoint generation on this worker's disk. Its files are below `folder / "files"`."""
 
     manifest: Manifest
     folder: Path
@@ -36,7 +37,7 @@ class WarmCopy(NamedTuple):
 
 
 class WarmCopies:
-    """The warm copies below `folder`. Methods block; the caller serialises the calls for one partition."""
+    """The warm copies below `folder`. All methods block. For one partition, call only one method at a time."""
 
     def __init__(self, folder: Path, store: Checkpoints) -> None:
         self._folder, self._store = folder, store
@@ -48,7 +49,7 @@ class WarmCopies:
                 shutil.rmtree(left, ignore_errors=True)
 
     def all(self) -> dict[int, WarmCopy]:
-        """All complete copies, by partition."""
+        """Return all complete warm copies by partition."""
         if not self._folder.exists():
             return {}
         partitions = [int(one.name) for one in self._folder.iterdir() if one.name.isdecimal()]
@@ -58,9 +59,9 @@ class WarmCopies:
     def refresh(self, partition: int, former: WarmCopy | None, progress: Progress) -> WarmCopy | None:
         """Update the copy of a partition to the newest generation, or fetch a first copy. Return the copy.
 
-        `former` is the present copy. It is returned if the store has no newer generation; None if there is neither.
-        Raises the errors of `Checkpoints.refresh` and of `progress`, and OSError. After an error, `former` can still
-        be used if its files exist.
+        `former` is the present copy, or None. It is returned if the store has no newer generation. Raises the errors
+        of `Checkpoints.refresh` and of `progress`, and OSError. After an error, `former` can still be used if its
+        files exist.
         """
         newest = self._store.newest(partition)
         if newest is None or (former is not None and newest.generation <= former.manifest.generation):
@@ -102,11 +103,11 @@ class WarmCopies:
             shutil.rmtree(gone, ignore_errors=True)
 
     def move(self, copy: WarmCopy, part: str, place: Path, *, position: int | None) -> None:
-        """Move the folder `part` of a copy ("shard") to `place`, and drop the rest of the copy.
+        """Move one folder of a copy, such as "shard", to `place`, and drop the rest of the copy.
 
-        A shard at `place` is replaced. If the worker is killed during the move, it has the old shard or the new one.
-        Raises `ShardLocked` if the shard at `place` is in use or has another position than `position`; then the copy
-        stays.
+        `position` is the expected position of the shard at `place`, which is replaced; None if there is no shard. If
+        the worker is killed during the move, it keeps either the old shard or the new one. Raises `ShardLocked` if
+        the shard at `place` is in use or has another position. The copy is then not moved.
         """
         partition = copy.manifest.facts.partition
         aside = self._folder / f"{partition}{FORMER}"

@@ -1,1 +1,1 @@
-"""DuckDB files: opening, migration, inspection."""
+"""DuckDB files: their opening, migration and inspection."""

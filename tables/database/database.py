@@ -1,4 +1,4 @@
-"""DuckDB databases: each uses one thread, and no more memory than it is given.
+"""Opens DuckDB databases. Each uses one thread, and no more memory than its limit.
 
 Without a limit, each database would use up to 80 % of the machine's memory, for pages that it has read once.
 """
@@ -17,19 +17,19 @@ import numpy.ma  # noqa: F401 (DuckDB loads it when it first converts a NULL to 
 # `numpy.ma` is imported above because two shards' threads may need it at the same moment: numpy loads such parts on
 # demand (`numpy.__getattr__`) without a lock, and `numpy.ma` would then call itself until the stack overflows.
 
-#: Memory limit of a database that is read, compared or assembled, and then closed (bytes).
+#: Memory limit (bytes) of a database that is opened only for a moment, to be read, compared or assembled.
 BRIEFLY: Final = 512 << 20
 
-#: Memory limit of a shard's catalog in a command, where no worker divides memory among shards (bytes).
+#: Memory limit (bytes) of a shard's catalog in a command, where no worker divides memory among shards.
 ALONE: Final = 1 << 30
 
 
 def connect(
     path: Path | None = None, *, memory: int = BRIEFLY, read_only: bool = False, **options: str | bool
 ) -> duckdb.DuckDBPyConnection:
-    """Open the database at `path`, or one in memory, limited to `memory` bytes.
+    """Open the database at `path`, or a new one in memory, limited to `memory` bytes.
 
-    If it needs more, it writes temporary files into `path`.tmp. A database in memory can do so only if
+    If the database needs more, it writes temporary files into `path`.tmp. A database in memory can do so only if
     `temp_directory` is given.
     """
     if path is None:
@@ -40,7 +40,7 @@ def connect(
 
 
 def limit_memory(db: duckdb.DuckDBPyConnection, memory: int) -> None:
-    """Limit the database to this many bytes from now on."""
+    """Change the memory limit of an open database to this number of bytes."""
     db.execute(f"SET memory_limit = '{_size(memory)}'")
 
 
@@ -58,7 +58,7 @@ class Interruption:
 
     @contextmanager
     def reaches(self, db: duckdb.DuckDBPyConnection) -> Iterator[None]:
-        """Inside the block, `call` interrupts `db`. Raises `duckdb.InterruptException` if `call` came before."""
+        """Inside the block, `call` interrupts `db`. Raises `duckdb.InterruptException` if `call` was used before."""
         with self._lock:
             self._db = db
         try:

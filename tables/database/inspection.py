@@ -1,4 +1,4 @@
-"""Inspection of a shard's catalog. The file is opened for a moment to be read, and neither migrated nor repaired."""
+"""Inspection of a shard's catalog. The file is only opened for a moment and read; it is not migrated or repaired."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def inspect_catalog(partition: int, path: Path) -> Inspection:
     try:
         with connect(path, read_only=True) as db:
             return _read(partition, db)
-    except duckdb.ConnectionException as exc:  # this process has it open
+    except duckdb.ConnectionException as exc:  # this process has the catalog open
         raise ShardLocked(partition, f"{path} is open in this process ({os.getpid()})") from exc
     except duckdb.IOException as exc:
         if "could not set lock" in str(exc).lower():
@@ -54,7 +54,10 @@ def inspect_catalog(partition: int, path: Path) -> Inspection:
 
 
 def position(partition: int, path: Path) -> int:
-    """Return the log offset up to which events are in the catalog. Raises the errors of `inspect_catalog`."""
+    """Return the offset of `long-term` up to which a catalog has the events; 0 if it has none.
+
+    Raises the errors of `inspect_catalog`.
+    """
     if inspect_catalog(partition, path).model is None:
         return 0
     with connect(path, read_only=True) as db:
@@ -71,7 +74,7 @@ def users(data_dir: Path, of_each: int = 20) -> list[tuple[str, int]]:
             with connect(path, read_only=True) as db:
                 rows = db.execute("SELECT DISTINCT user_id FROM memories LIMIT ?", [of_each]).fetchall()
         except (ShardError, DataDirError):
-            continue  # another process has it, or doctor reports the fault
+            continue  # another process has the shard open, or `doctor` reports the fault
         found += [(user_id, partition) for (user_id,) in rows]
     return found
 

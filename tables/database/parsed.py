@@ -1,6 +1,7 @@
-"""Prepared statements of one connection, each parsed once.
+"""Prepared SQL statements of one connection, each parsed only once.
 
-DuckDB otherwise parses a text at every execution, which is a third of the cost of a statement over a few rows.
+Otherwise, DuckDB would parse the text of a statement at every execution, which is a third of the cost of a statement
+over a few rows.
 """
 
 from __future__ import annotations

@@ -14,38 +14,41 @@ import msgspec
 
 from tables.database.parsed import Parsed
 
-#: Keys and values are lists, so that one statement, parsed once, can write any set of keys. `INSERT OR REPLACE` takes
-#: twice as long, and every batch of events writes here.
+#: Writes rows that exist. Keys and values are lists, so that one statement, parsed once, can write any set of keys.
+#: `INSERT OR REPLACE` takes twice as long, and every batch of events writes to this table.
 _UPDATE: Final = (
     "UPDATE shard_info SET value = list_extract($values, list_position($keys, key)) WHERE list_contains($keys, key)"
 )
 #: Inserts the keys that have no row yet.
 _INSERT: Final = "INSERT OR IGNORE INTO shard_info SELECT unnest($keys), unnest($values)"
 
-#: Tables whose old rows are dropped.
+#: Tables from which old rows are dropped.
 AgedTable = Literal["transitions", "history", "ratings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardInfo:
-    """The keys and their values. A read key is None if it has no row. A written key that is None stays as it is."""
+    """The keys of the table and their values. A field that was read is None if its key has no row.
 
-    #: The shard's random id. Its index files and its file of vectors carry the same id.
+    When `ShardInfo` is written, the rows of fields that are None stay as they are.
+    """
+
+    #: The shard's random id. The index files and the file of vectors have the same id.
     identity: uuid.UUID | None = None
-    #: The model of its vectors, float32[dimension].
+    #: The model of the shard's vectors, float32[dimension].
     model: str | None = None
     dimension: int | None = None
-    #: The model of an unfinished re-embedding. It is to replace `model`.
+    #: The model of an unfinished re-embedding. At its end, this model replaces `model`.
     next_model: str | None = None
     next_dimension: int | None = None
-    #: The number in the name of the file of vectors, and in that of the next model's file.
+    #: The number in the name of the file of vectors, and the number in the name of the next model's file of vectors.
     vectors_file: int | None = None
     next_vectors_file: int | None = None
     #: The `seq` of the next new row.
     next_seq: int | None = None
-    #: The log offset up to which events are applied.
+    #: The offset of `long-term` up to which events are applied.
     position: int | None = None
-    #: A counter that every commit of changes raises.
+    #: A counter that every commit of changes to the catalog raises.
     changes: int | None = None
     #: Generations of the index's manifests that fit the catalog: the newest, and the one before it.
     index: int | None = None
@@ -54,9 +57,9 @@ class ShardInfo:
     search_rows: int | None = None
     #: The settings of the last computation of states: active, cold, fresh days, half-life.
     lifecycle: str | None = None
-    #: Whether pages or the write-ahead log may contain forgotten data.
+    #: True if pages or the write-ahead log may contain forgotten data.
     to_erase: bool | None = None
-    #: The time (epoch ms) before which the rows of the table were dropped.
+    #: For each of three tables, the time (epoch ms) before which its rows were dropped.
     transitions_from: int | None = None
     history_from: int | None = None
     ratings_from: int | None = None
@@ -72,7 +75,7 @@ _KEYS: Final = tuple(field.name for field in fields(ShardInfo))
 
 
 def whole_from(table: AgedTable, moment: int) -> ShardInfo:
-    """Return the info which records that the table's rows before this time (epoch ms) were dropped."""
+    """Return a `ShardInfo` that records that the table's rows before this time (epoch ms) were dropped."""
     match table:
         case "transitions":
             return ShardInfo(transitions_from=moment)
@@ -83,7 +86,7 @@ def whole_from(table: AgedTable, moment: int) -> ShardInfo:
 
 
 def read_info(db: duckdb.DuckDBPyConnection, schema: str = "main") -> ShardInfo:
-    """Return the info of the connection's own catalog, or of the attached one `schema`. Unknown keys are ignored."""
+    """Return the info of the connection's catalog, or of the attached catalog `schema`. Unknown keys are ignored."""
     rows = db.execute(f"SELECT key, value FROM {schema}.shard_info").fetchall()
     return _decode(msgspec.json.encode(dict(rows)))
 

@@ -1,4 +1,4 @@
-"""The effects of applied events."""
+"""Counts of the effects of applied events, such as the number of new or merged memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves of a memory into the archive, and out of it."""
+"""Moves memories into the archive and back, and removes memories from the archive."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def remove(space: Workspace, memory: Memory, event: Remove) -> str:
 
 
 def _is_spared(memory: Memory, event: Archive | Remove) -> bool:
-    """Whether the memory stays: it is pinned, or was accessed or restored after the event was decided on.
+    """Return whether the memory stays, because it is pinned, or was accessed after cleanup decided on the event.
 
-    An event without `last_accessed` spares no memory.
+    A restoration counts as an access. An event without `last_accessed` spares no memory.
     """
     decided_on = event.last_accessed
     return decided_on is not None and (memory.pinned or memory.last_accessed > decided_on)
 
 
 def restore(space: Workspace, memory: Memory, at: int) -> str:
-    """Move an archived memory back, and return the effect.
+    """Move an archived memory out of the archive, back among the user's memories. Return the effect, "restored".
 
-    This counts as an access at `at`. Otherwise the next cleanup would archive the memory again.
+    This counts as an access at the time `at` (epoch ms). Otherwise the next cleanup would archive the memory again.
     """
     vector = space.catalog.archive.vectors([memory.seq])[0]
     back = replace(memory, last_accessed=max(memory.last_accessed, at))
     state = state_of(score_of(back, at, space.lifecycle), space.lifecycle)
     back = replace(back, state=state, meta=space.with_transition(back, "archived", state, at))
     space.unarchive(memory)
-    # It gets a new number, because outdated index files may still list the old one.
+    # The memory gets a new number, because outdated index files may still list the old number.
     space.add(replace(back, seq=space.next_seq), vector)
     space.move(back, "archived", state, at, "restore")
     return "restored"

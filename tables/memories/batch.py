@@ -51,8 +51,8 @@ _NO_TWINS = (overflow.KIND, items.KIND)
 class Batch:
     """The events of one batch (see `together`), oldest first, and the vectors of their texts by event id.
 
-    The batch ends after an event that makes summaries, because a user has too many memories. Later events are
-    computed after these summaries are committed. So the result does not depend on the sizes of the batches.
+    If a user has too many memories, an event makes summaries, and the batch ends after it. Later events are computed
+    after these summaries are committed. So the result does not depend on the sizes of the batches.
     """
 
     spaces: Workspaces
@@ -60,19 +60,19 @@ class Batch:
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]
-    #: Returns the counts of a user's memories before the batch. They may be too high, but never too low.
+    #: Returns the counts of a user's memories before the batch. These counts may be too high, but never too low.
     living: Callable[[str], Living]
-    #: When the events are applied (epoch ms).
+    #: The time at which the events are applied (epoch ms).
     now: int
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
     #: By event id, the number (`seq`) of the memory row that has the event's text and vector.
     worded: dict[uuid.UUID, int] = field(default_factory=dict)
-    #: By a promotion's event id, the memory ids of its exchange without the last message, the last two, and so on.
+    #: By a promotion's event id, the memory ids that its exchange has without its last message, last two, and so on.
     beginnings: dict[uuid.UUID, list[uuid.UUID]] = field(init=False)
     #: By user id, the number of vectors in the user's cell of the index before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
-    #: By user id, the counts before the batch. Only users who may have too many memories are in it.
+    #: By user id, the memory counts before the batch, only for users who may have too many memories.
     counts: dict[str, Living] = field(default_factory=dict)
     #: The workspace of the present event's user.
     space: Workspace = field(init=False)
@@ -116,7 +116,7 @@ class Batch:
                 self._touch(event)
             case Pin() | Unpin():
                 for memory in self._mine(event.memory_id):
-                    if items.is_item(memory):  # an item never decays
+                    if items.is_item(memory):  # an item never decays, so a pin has no effect
                         continue
                     self.space.change(pinning.pinned_by_command(memory, isinstance(event, Pin)))
                     self.space.note(memory, event.timestamp, f"{event.type}ned")
@@ -174,9 +174,9 @@ class Batch:
             self.result.born += wholes
 
     def _put(self, event: Remember) -> None:
-        """Write an item. A key that was forgotten may be written again, because the order of the log decides.
+        """Write an item. A forgotten key may be written again, because the forget command is earlier in the log.
 
-        If the whole user was forgotten at the event's time or later, the log is being read again: skip the item.
+        If the whole user was forgotten at the event's time or later, the log is being read again. Skip the item then.
         """
         assert event.memory_id is not None, "an item has a key"
         if any(one.memory_id is None and one.forgotten_at >= event.timestamp for one in self._tombstones_of(event)):
@@ -194,14 +194,14 @@ class Batch:
         return any(one.covers(memory.user_id, memory.id, memory.created_at) for one in self.tombstones)
 
     def _begins_forgotten(self, event: Promotion | Remember) -> bool:
-        """Whether a shorter version of the event's exchange was forgotten."""
+        """Return whether a shorter version of the event's exchange was forgotten."""
         beginnings = self.beginnings.get(event.event_id, ())
         return any(one.user_id == event.user_id and one.memory_id in beginnings for one in self.tombstones)
 
     def _forget(self, event: Forget) -> None:
-        """Forget a memory by all its ids. A removed memory may still have words in its history and in summaries."""
+        """Forget a memory by all its ids. Even of a removed memory, the history and summaries may have words."""
         found = self._of({**self.space.archived, **self.space.known}, event.memory_id)
-        if found and items.is_item(found[0]):  # its key may be written again, so no tombstone is left
+        if found and items.is_item(found[0]):  # no tombstone is left, so the key may be written again
             self.result.removed += forget(self.space, {event.memory_id}, event.timestamp)
             return
         identity = self.space.named(event.memory_id)
@@ -229,10 +229,10 @@ class Batch:
         self.space.erase_all()
 
     def _may_be_too_many(self, user_id: str) -> bool:
-        """Whether the user may have more memories than the limit, and at least two that a summary can replace.
+        """Return whether the user may have more memories than the limit, and at least two for a summary to replace.
 
-        The size of the user's cell is known at once, but includes other users and memories that are not current. So
-        the user's own rows are counted only if that size exceeds the limit.
+        The size of the user's cell of the index needs no query, but includes other users and memories that are not
+        current. So the user's own rows are counted only if that size exceeds the limit.
         """
         limit = self.settings.max_memories_per_user
         if limit <= 0:
@@ -268,7 +268,7 @@ class Batch:
         return None
 
     def _beginning(self, event: Promotion | Remember) -> Memory | None:
-        """Return the memory of a shorter version of the event's exchange: a later export may extend an exchange."""
+        """Return the memory of a shorter version of the event's exchange, from an earlier export; None if none."""
         for identity in self.beginnings.get(event.event_id, ()):
             memory = self.space.known.get(self.space.named(identity))
             if memory is not None and memory.current and memory.kind == "exchange":
@@ -276,7 +276,7 @@ class Batch:
         return None
 
     def _as_it_is_now(self, memory: Memory | None) -> Memory | None:
-        """Return the memory with the batch's changes; None if the batch removed it or changed its text and vector."""
+        """Return the memory with the batch's changes; None if the batch removed it or replaced its text."""
         if memory is None or memory.id in self.space.gone:
             return None
         now = self.space.known.get(memory.id, memory)
@@ -355,7 +355,7 @@ class Batch:
             self.space.change(after)
         else:
             self.space.drop(memory)
-            # It gets a new number: otherwise outdated index files could give its old vector for the new text.
+            # The row gets a new number. Otherwise outdated index files could give the old vector for the new text.
             self.space.add(replace(after, seq=self.space.next_seq), self.vectors[event.event_id])
         self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
         if "refused" in before:
@@ -364,7 +364,7 @@ class Batch:
             self.result.edited += 1
 
     def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
-        """Supersede a memory. The newer one becomes current, even if it was superseded, so that no cycle arises."""
+        """Supersede a memory by a newer one. The newer one becomes current again, so that no cycle can arise."""
         older, newer = self.space.known[older_id], self.space.known[newer_id]
         if older_id == newer_id or older.superseded_by == newer_id:
             return
@@ -389,7 +389,7 @@ class Batch:
         return list(found.values())
 
     def _pair(self, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID] | None:
-        """Return both memories' ids; None if one is missing, or both are the same memory."""
+        """Return the ids under which two memories are stored; None if one is missing, or both are the same."""
         found = self._mine(one, other)
         return (found[0].id, found[1].id) if len(found) == 2 else None
 

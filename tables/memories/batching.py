@@ -1,4 +1,4 @@
-"""The choice of the events for one batch, and the ids of the memories that events name."""
+"""Chooses the events for one batch, and collects the ids of the memories that these events name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tables.memories.catalog.erasing import Named
 def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
     """Return the first events, as many as fit into one batch. A restore, or an edit of a text, is a batch by itself.
 
-    Such an event gives a memory another vector, which must be committed before later texts are compared with it.
-    Events with the same id, of two users, go into different batches.
+    These events give a memory another vector, which must be committed before later texts are compared with it. Two
+    events of different users with the same id go into different batches.
     """
     ids = {event.event_id for event in events}
     if len(ids) == len(events) and not any(isinstance(event, Restore | Edit) for event in events):
@@ -40,10 +40,13 @@ def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
 
 
 def named_ids(events: Sequence[LongTermEvent], beginnings: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> set[Named]:
-    """Return the user and the id of each memory that the events name, and of the promotions' `beginnings`."""
+    """Return (user id, memory id) of each memory that the events name, and of the `beginnings` of promotions.
+
+    `beginnings` has, by a promotion's event id, the memory ids of shorter versions of its exchange.
+    """
     named: set[Named] = set()
     for event in events:
-        if isinstance(event, Promotion):  # most events are promotions
+        if isinstance(event, Promotion):  # checked first, because most events are promotions
             named.add((event.user_id, event.memory_id))
             named.update([(event.user_id, identity) for identity in beginnings[event.event_id]])
             continue

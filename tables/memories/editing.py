@@ -50,9 +50,9 @@ def reworded(memory: Memory, copy: Memory) -> Memory:
 
 
 def outgrows(meta: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-    """Whether the patched metadata would be larger than the limit, and larger than it is now.
+    """Return whether the patched metadata would be larger than the limit, and larger than it is now.
 
-    Siltstone's own keys do not count.
+    Siltstone's own keys (`OURS`) are not counted in the size.
     """
     theirs = {key: value for key, value in patch.items() if key not in OURS}
     before, after = (_bytes_of(each) for each in (meta, merge_patch(meta, theirs)))
@@ -64,7 +64,10 @@ def _bytes_of(meta: Mapping[str, Any]) -> int:
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply RFC 7396: a null removes a key, an object is merged into an object, any other value replaces the old."""
+    """Return `target` with a JSON merge patch (RFC 7396) applied.
+
+    A null removes a key, an object is merged into an object, and any other value replaces the old value.
+    """
     merged = dict(target)
     for key, value in patch.items():
         if value is None:

@@ -1,9 +1,11 @@
-"""Filler by language: greetings, thanks, hesitation, politeness, articles.
+"""Lists of filler by language: greetings, thanks, hesitations, polite words and articles, which add no content.
 
 A word is filler only where it cannot be anything else: not "please" after "to", not "hello" before a name ("Hello
-Kitty"), not 请 where it may mean "invite". A doubtful word counts as content, so two texts stay two memories.
+Kitty"), not 请 where it may mean "invite". A doubtful word counts as content, so texts that differ in it stay two
+memories.
 
-To add a language with spaces between its words, add a `Language` to `LANGUAGES`. One without spaces needs `Endings`.
+To add a language with spaces between its words, add a `Language` to `LANGUAGES`. A language without spaces needs
+`Endings`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _phrases(text: str) -> Phrases:
-    """Split a text at its bars into phrases, and each phrase into words."""
+    """Split a text at each `|` into phrases, and each phrase into words."""
     return frozenset(tuple(phrase.split()) for phrase in text.replace("\n", " ").split("|"))
 
 
@@ -29,25 +31,27 @@ def _phrases(text: str) -> Phrases:
 class Language:
     """Filler of a language with spaces between words. All words are in lower case."""
 
-    #: Words that identify the language; no two languages share one.
+    #: Words that identify the language. No word identifies two languages.
     telling: frozenset[str]
-    #: Filler if it is the whole clause.
+    #: Phrases that are filler if they are the whole clause.
     whole: Phrases
-    #: Filler at the beginning of a clause, regardless of the next word.
+    #: Phrases that are filler at the beginning of a clause, regardless of the next word.
     first: Phrases = frozenset()
-    #: Filler at the beginning of a clause if one of `openers` follows.
+    #: Phrases that are filler at the beginning of a clause if a word of `openers` follows.
     before_openers: Phrases = frozenset()
     openers: frozenset[str] = frozenset()
-    #: Filler at the end of a clause, unless after a word of `not_behind`.
+    #: Phrases that are filler at the end of a clause, unless they follow a word of `not_behind`.
     last: Phrases = frozenset()
-    #: Filler anywhere, unless after a word of `not_behind`.
+    #: Words that are filler anywhere in a clause, unless they follow a word of `not_behind`.
     anywhere: frozenset[str] = frozenset()
     not_behind: frozenset[str] = frozenset()
-    #: Articles, each with its replacement. German articles keep their case, which tells subject from object.
+    #: Articles, each with its replacement. The replacement of a German article keeps the grammatical case, because
+    #: only the case shows which noun is the subject and which is the object.
     articles: Mapping[str, str] = field(default_factory=dict)
-    #: Articles stay before these words ("a few" is more than "few").
+    #: Words before which an article is not filler ("a few" is more than "few").
     quantities: frozenset[str] = frozenset()
-    #: Articles that can also be pronouns ("la quiero"), and prepositions: they are filler only after one of these.
+    #: Articles that can also be pronouns ("la quiero"), and a set of prepositions. These articles are filler only
+    #: after one of these prepositions.
     articles_behind: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     #: A pattern for the ending of a clause's last word, and its replacement.
     ending: tuple[re.Pattern[str], str] | None = None
@@ -142,7 +146,7 @@ LANGUAGES: Final = (ENGLISH, GERMAN, SPANISH, RUSSIAN, KOREAN)
 
 
 def language_of(words: Sequence[str]) -> Language:
-    """Return the language that most of these words (in lower case) identify; English in doubt."""
+    """Return the language that most of these words (in lower case) identify; English if no language has the most."""
     if not words:
         return ENGLISH
     return max(LANGUAGES, key=lambda language: sum(map(language.telling.__contains__, words)))
@@ -150,7 +154,7 @@ def language_of(words: Sequence[str]) -> Language:
 
 @dataclass(frozen=True, slots=True)
 class Endings:
-    """Filler of a language without spaces between words: patterns for the ends of a run of its characters."""
+    """Patterns for the filler of a language without spaces between words. A run is a sequence of its characters."""
 
     whole: re.Pattern[str]
     first: re.Pattern[str]
@@ -159,7 +163,10 @@ class Endings:
     asking: re.Pattern[str]
 
     def bare(self, run: str, begins: bool, ends: bool) -> str:
-        """Return the run without filler at the clause's beginning or end."""
+        """Return a run of characters without the filler at the beginning and the end of the clause.
+
+        `begins` and `ends` are true if the run is at the beginning or the end of the clause.
+        """
         if begins and ends and self.whole.fullmatch(run):
             return ""
         if begins and ((rest := self.first.sub("", run)) or not ends):

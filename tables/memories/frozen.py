@@ -12,15 +12,15 @@ from tables.memories.catalog.reembedding import VectorModel
 
 #: The folder of a shard's files in a checkpoint.
 FOLDER: Final = "shard"
-#: The key under which a checkpoint has the position in the log. It does not depend on the topic's name.
+#: The key under which a checkpoint stores the position in the event log. It does not depend on the topic's name.
 LONG_TERM: Final = "long-term"
 
 
 class Frozen(NamedTuple):
     """A shard's files, unchanged until `held` is broken or the shard is thawed.
 
-    `position` is the offset in the log up to which the events are in the files. `changes` is the catalog's counter of
-    changes. `in_pages` is true if the files may contain forgotten data.
+    `position` is the offset in the event log up to which the files include the events. `changes` is the catalog's
+    counter of changes. `in_pages` is true if the files may contain forgotten data.
     """
 
     position: int
@@ -32,9 +32,9 @@ class Frozen(NamedTuple):
 
 
 def snapshot_files(files: Sequence[tuple[Path, int]]) -> list[SnapshotFile]:
-    """Describe files for a snapshot. `files` has their paths and the bytes to copy of each.
+    """Describe files for a snapshot. `files` has the path of each file, and the number of bytes to copy.
 
-    None is marked as sealed, because their bytes may change later: DuckDB writes into its file, and vectors are
+    No file is marked as sealed, because its bytes may change later: DuckDB writes into its file, and vectors are
     appended and zeroed.
     """
     return [SnapshotFile(f"{FOLDER}/{path.name}", path, length, False) for path, length in files]

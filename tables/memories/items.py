@@ -22,7 +22,7 @@ MARK: Final = "stored"
 
 
 def is_put(event: Remember) -> bool:
-    """Whether the event writes an item."""
+    """Return whether the event writes an item."""
     return event.kind == KIND
 
 
@@ -31,9 +31,9 @@ def is_item(memory: Memory) -> bool:
 
 
 def item(event: Remember, seq: int) -> Memory:
-    """Return the item that the event writes. It takes nothing from an earlier item of the same key.
+    """Return the item that the event writes. It replaces an earlier item of the same key completely.
 
-    It is pinned, so its score does not decay.
+    An item is pinned, so that its score does not decay.
     """
     assert event.memory_id is not None, "an item has a key"
     meta = {key: value for key, value in (event.metadata or {}).items() if key not in (MARK, SOURCES)}
@@ -76,7 +76,7 @@ def put(space: Workspace, event: Remember, vector: Vectors) -> Literal["new", "e
 
 
 def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
-    """Remove the item and return True. If it expires later than the event says, keep it and return False."""
+    """Remove the item and return True. If it now expires later than the event says, keep it and return False."""
     ends = expires_at(memory)
     if ends is None or ends > event.expired_at:
         return False
@@ -87,7 +87,7 @@ def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
 
 
 def lasts(meta: Mapping[str, Any]) -> int | None:
-    """Return the seconds that an item lasts after a write or read, from its metadata; None if it does not expire."""
+    """Return the seconds from the last write or read of an item to its expiry; None if it does not expire."""
     stored = meta.get(MARK)
     seconds = stored.get("ttl_seconds") if isinstance(stored, dict) else None
     return seconds if isinstance(seconds, int) else None
@@ -101,13 +101,13 @@ def expires_at(memory: Memory) -> int | None:
 
 
 def is_expired(memory: Memory, now: int) -> bool:
-    """Whether the memory has expired as of `now` (epoch ms). Answers leave it out even before it is removed."""
+    """Return whether the memory has expired as of `now` (epoch ms). Answers omit it even before it is removed."""
     expiry = expires_at(memory)
     return expiry is not None and expiry <= now
 
 
 def renewed(memory: Memory) -> Memory:
-    """Return the memory after an access. If it can expire, its `ttl_seconds` begin again at that access."""
+    """Return the memory after an access. If it can expire, it then expires `ttl_seconds` after that access."""
     if expires_at(memory) is None:
         return memory
     seconds = memory.meta[MARK]["ttl_seconds"]
@@ -115,5 +115,5 @@ def renewed(memory: Memory) -> Memory:
 
 
 def _stored(at: int, seconds: int) -> dict[str, Any]:
-    """Return the value for `stored`. An expiry after the last valid time is set to that time."""
+    """Return the value of the metadata key `stored`. An expiry after the last valid time is set to that time."""
     return {"ttl_seconds": seconds, "expires_at": iso(min(at + seconds * 1000, LATEST_MS - 1))}

@@ -1,4 +1,4 @@
-"""Making of memories: the memory that a promotion or a request to remember creates."""
+"""Creation of memories: builds the memory for a promotion, or for a request to remember a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mending: repairs an index that differs from its catalog, because it lost vectors or is of another state.
+"""Mending: repairs an index that lost vectors, or that belongs to another state of its catalog.
 
 A few missing vectors are added like new ones. If many are missing, as after a restore, they are copied from the
 catalog's file of vectors directly into a segment.
@@ -21,9 +21,11 @@ _AT_A_TIME = 10_000
 
 
 def mend(index: SegmentedIndex, catalog: Catalog, tell: Callable[[int, int], None]) -> None:
-    """Compare index and catalog by number; remove and add vectors until they agree. Raises `DataDirError`.
+    """Remove vectors from the index, and add vectors, until its numbers are those of the catalog.
 
-    `tell` is called with the number of vectors that were added so far, and the number that were missing.
+    Raises `DataDirError`.
+
+    `tell` is called with the number of vectors added so far, and the number of vectors that were missing at first.
     """
     rows, held = catalog.seqs(), index.seqs()
     index.remove(np.setdiff1d(held, rows, assume_unique=True))

@@ -19,7 +19,7 @@ TextEvent = Promotion | Remember
 
 
 class NearCopies:
-    """The candidates for all events of a batch, looked up at once: in the users' cells, and among the events."""
+    """The candidates of all events of a batch, found in one pass: stored memories and earlier events of the batch."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class NearCopies:
                 self._earlier[events[mine[row]].event_id] = [events[mine[i]].event_id for i in earlier]
 
     def __bool__(self) -> bool:
-        """Whether any event of the batch has candidates."""
+        """Return whether any event of the batch has candidates."""
         return bool(self._stored or self._earlier)
 
     def any_of(self, event: TextEvent) -> bool:
-        """Whether the event has candidates."""
+        """Return whether the event has candidates."""
         return bool(self) and (event.event_id in self._stored or event.event_id in self._earlier)
 
     def stored(self, event: TextEvent) -> Iterator[Memory]:
@@ -71,7 +71,7 @@ class NearCopies:
         return self._earlier.get(event.event_id, ())
 
     def says_the_same(self, event: TextEvent, memory: Memory) -> bool:
-        """Whether the memory says the same as the event, by the rule of `sameness.py` over both complete texts."""
+        """Return whether the memory says the same as the event, by the rule of `sameness.py` over both texts."""
         if event.text == memory.text:
             return True
         new = self._said.get(event.event_id)

@@ -27,10 +27,11 @@ from tables.vectors.index import Vectors
 
 #: The maximum number of memories that one summary replaces.
 GROUP = 8
-#: In addition to the excess, limit / `SLACK` places are freed. Otherwise every new memory would make a summary.
+#: When summaries replace the memories above the limit, limit / `SLACK` more places are freed. Otherwise every new
+#: memory would make another summary.
 SLACK = 10
-#: The minimum number of memories, those with the lowest scores, that are compared. If many have to leave, it is twice
-#: their number.
+#: Groups are formed among at least this number of memories, those with the lowest scores. If many memories have to be
+#: replaced, groups are formed among twice as many.
 LEAST_LOOKED_AT = 8 * GROUP
 LINE_CHARS = 200
 LINES = 64
@@ -42,7 +43,8 @@ def make_room(
 ) -> list[Memory]:
     """Replace memories by summaries if the user has more current memories than the limit. Return the summaries.
 
-    A `forbidden` summary, such as a forgotten one, is not made, and its members stay as they are.
+    `forbidden` returns true if a summary must not be made, for example because it was forgotten. Its members then
+    stay as they are.
     """
     space.load_current()
     memories = [memory for memory in space.known.values() if not items.is_item(memory)]
@@ -68,21 +70,25 @@ def make_room(
 
 
 def loosest(memories: Iterable[Memory], scores: Mapping[uuid.UUID, float], excess: int, limit: int) -> list[Memory]:
-    """Return the memories among which groups are formed: lowest score first; of equal scores, the oldest first."""
+    """Return the memories among which groups are formed, lowest score first. Of equal scores, the oldest is first.
+
+    They are current and not pinned.
+    """
     loose = sorted(
         (memory for memory in memories if memory.current and not memory.pinned),
         key=lambda memory: (scores[memory.id], memory.created_at, memory.id),
     )
-    # A group of n frees n - 1 places: its summary takes one.
+    # A group of n memories frees n - 1 places, because its summary takes one place.
     leaving = (excess + limit // SLACK) * GROUP // (GROUP - 1) + 1
     return loose[: max(LEAST_LOOKED_AT, 2 * leaving)]
 
 
 def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[list[int]]:
-    """Group rows of float32[n, d] by similarity until `wanted` places are free; a group of n frees n - 1.
+    """Group the rows of `vectors`, float32[n, d], by similarity until `wanted` places are free.
 
-    A group has two to `GROUP` rows: a remaining row, and others with a cosine of at least `least` to it. If these
-    groups free fewer than `excess` places, the two nearest remaining rows make a group, repeatedly.
+    A group of n rows frees n - 1 places. It has two to `GROUP` rows: the next row that is in no group, and rows with
+    a cosine of at least `least` to it. If these groups free fewer than `excess` places, the two nearest rows that are
+    in no group make a group, repeatedly.
     """
     left = list(range(len(vectors)))
     found: list[list[int]] = []
@@ -146,7 +152,7 @@ def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memo
 def extract(members: Sequence[Memory]) -> str:
     """Return the text of a summary: the day and the first line of each memory. At most `LINES` lines.
 
-    If a member is a summary, all its lines are taken.
+    If a memory is itself a summary, all of its lines are included.
     """
     lines: dict[str, None] = {}
     for memory in members:
@@ -159,7 +165,10 @@ def extract(members: Sequence[Memory]) -> str:
 
 
 def centre(vectors: Vectors) -> Vectors:
-    """Return the mean of float32[n, d] as a unit vector, float32[d]; the first row if they cancel each other out."""
+    """Return the mean of the rows of float32[n, d] as a unit vector, float32[d].
+
+    If the rows cancel each other out, return the first row.
+    """
     mean = vectors.mean(axis=0)
     length = float(np.linalg.norm(mean))
     return np.asarray(mean / length if length > 1e-6 else vectors[0], np.float32)

@@ -32,7 +32,7 @@ def pinned_by_command(memory: Memory, pinned: bool) -> Memory:
 
 
 def is_request(memory: Memory) -> bool:
-    """Whether the memory is pinned by a request, and no command has pinned or unpinned it since."""
+    """Return whether the memory is pinned by a request, and no command has pinned or unpinned it since."""
     return memory.pinned and _promotion(memory).get(MARK) is True
 
 

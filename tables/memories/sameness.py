@@ -1,9 +1,9 @@
-"""Sameness: whether two texts say the same, so that the newer one adds nothing. A pure rule over both whole texts.
+"""Sameness: decides whether two texts say the same, so that the newer text adds nothing to the older one.
 
-A cosine is not enough: "bees in Oslo: 45681" and "bees in Oslo: 45257" have a cosine of 0.95, and two texts in a
-script that a model does not know may have 1. So the rule ignores the formatting and the filler of both texts, and
-compares the rest, in order: words, negations, names, numbers with their signs, units, symbols, emoji, and the
-speakers. A word counts unless it is known to be filler.
+The cosine of the vectors is not enough: "bees in Oslo: 45681" and "bees in Oslo: 45257" have a cosine of 0.95, and
+two texts in a script that a model does not know may have a cosine of 1. So the rule reads both complete texts. It
+ignores their formatting and filler, and compares the rest, in order: words, negations, names, numbers with their
+signs, units, symbols, emoji, and the speakers. Every word is compared unless it is known to be filler.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _PLAIN: Final = frozenset("`|~^")
 _ARRANGED: Final = {ord(old): new for old, new in zip("’‘ʼ‐‑‒–−ıİ", "'''-----iI", strict=True)} | dict.fromkeys(
     [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 )
-#: Kinds of compatibility characters that mean the same as the plain character. Superscripts are not among them,
-#: because "5²" does not mean "52".
+#: Unicode's kinds of compatibility characters that mean the same as the plain character. The kind of superscripts is
+#: not among them, because "5²" does not mean "52".
 _MERE_FORMS: Final = frozenset(("<wide>", "<narrow>", "<compat>", "<font>", "<noBreak>", "<small>", "<vertical>"))
 
 _ROLES: Final = {
@@ -67,7 +67,8 @@ _SHORT_FORMS: Final = {
     **{f"{word}'s": (word, "is") for word in _BEFORE_IS},
 }
 _SHORT_ENDINGS: Final = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"))
-#: Tokens that may be spelled in another way in the text ("not" as in "don't"), so they cannot be looked for in it.
+#: Tokens that a text may spell in another way ("not" in "don't"). A search for such a token in a text may fail, even
+#: if the text has it.
 _FULL_FORMS: Final = frozenset(
     ["?", "你", "den", "dem", "des", "can", "will", "shall", "do", "i", "am", "is", "are", "have", "not"]
 )
@@ -86,9 +87,9 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The tokens of a text: `everything`; without filler, the `content`; and of the content, the `verbatim` tokens.
+    """The tokens of a text. `everything` has all of them, and `content` has all but filler.
 
-    A `verbatim` token is spelled in the same way in every text with the same content.
+    `verbatim` has the tokens of `content` that are spelled in the same way in every text with the same content.
     """
 
     text: str
@@ -97,13 +98,16 @@ class Said:
     verbatim: tuple[str, ...]
 
     def may_be_in(self, lower: str) -> bool:
-        """Whether a text in lower case (see `in_lower_case`) has all `verbatim` tokens: a fast test before `same`."""
+        """Return whether a text from `in_lower_case` has all `verbatim` tokens. If not, `same` is false.
+
+        This is a fast test, to be made before `same`.
+        """
         return all(token in lower for token in self.verbatim)
 
     def same(self, other: Said) -> bool:
-        """Whether both texts say the same.
+        """Return whether this text and another one say the same.
 
-        If a text is only filler, the other text must have exactly the same tokens.
+        If a text is only filler, both texts must have exactly the same tokens.
         """
         if self.text == other.text or (self.everything and self.everything == other.everything):
             return True
@@ -111,7 +115,7 @@ class Said:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Whether neither text has a number, name, negation, direction or other content that the other lacks.
+    """Return whether two texts say the same: neither has a number, name, negation or other content of its own.
 
     >>> says_the_same("User: I'm allergic to nuts!", "Hi, I am allergic to nuts")
     True
@@ -192,7 +196,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
 
 
 def _asks_soon(text: str, start: int) -> bool:
-    """Whether a question mark is among the marks that follow directly, as in "!?"."""
+    """Return whether a question mark is among the marks directly at `start`, as in "!?"."""
     for character in text[start : start + 8]:
         if character == "?":
             return True
@@ -202,7 +206,7 @@ def _asks_soon(text: str, start: int) -> bool:
 
 
 def _between_runs(text: str, match: re.Match[str]) -> bool:
-    """Whether a space is between Chinese or Japanese characters. There it may stand for a comma."""
+    """Return whether a space is between two Chinese or Japanese characters, where it may stand for a comma."""
     before, after = match.start() - 1, match.end()
     return before >= 0 and after < len(text) and all(_is_cjk(text[place]) for place in (before, after))
 
@@ -213,7 +217,10 @@ def _is_cjk(character: str) -> bool:
 
 
 def _tells(text: str, place: int) -> bool:
-    """Whether a mark is content. Symbols and emoji are, punctuation is not; some marks are only next to words."""
+    """Return whether the mark at `place` is content. Symbols and emoji are content, and punctuation is not.
+
+    Some marks are content only next to a letter or a digit.
+    """
     mark = text[place]
     before, after = text[place - 1 : place].isalnum(), text[place + 1 : place + 2].isalnum()
     if mark in "*/^":
@@ -228,7 +235,10 @@ def _tells(text: str, place: int) -> bool:
 
 
 def _plain(tokens: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield the tokens in lower case. Short forms are written in full; each character of a run becomes a token."""
+    """Yield the tokens' texts in lower case. A short form such as "don't" is written in full, as several tokens.
+
+    Each character of a run of Chinese or Japanese characters becomes a token.
+    """
     for kind, token in tokens:
         if kind == "run":
             yield from token.replace("您", "你")
@@ -249,7 +259,7 @@ def _in_full(word: str) -> tuple[str, ...]:
 
 
 def _is_question(clause: _Clause, language: Language, endings: Endings) -> bool:
-    """Whether the words alone make the clause a question, so that its question mark adds nothing."""
+    """Return whether the words alone make the clause a question, so that its question mark adds nothing."""
     kind, first = clause.tokens[0]
     if kind == "word" and _in_full(first.lower())[0] in language.asking:
         return True
@@ -259,7 +269,10 @@ def _is_question(clause: _Clause, language: Language, endings: Endings) -> bool:
 def _without_filler(
     tokens: Sequence[tuple[str, str]], language: Language, endings: Endings, shouted: bool
 ) -> list[tuple[str, str]]:
-    """Return a clause's tokens without its filler. If `shouted`, all the text is in capitals: these mark no names."""
+    """Return a clause's tokens without its filler.
+
+    If `shouted` is true, the whole text is in capitals, so a capital letter does not mark a name.
+    """
     last = len(tokens) - 1
     bare = [
         (kind, endings.bare(token, place == 0, place == last) if kind == "run" else token)
@@ -287,7 +300,7 @@ def _without_filler(
 
 
 def _leading(words: Sequence[str], lower: Sequence[str], language: Language) -> int:
-    """Return the number of filler tokens at the beginning of the clause; it is less than the number of all tokens."""
+    """Return the number of filler tokens at the beginning of the clause. At least one token is not counted."""
     begin = 0
     while True:
         length = _length(words[begin:], language.first)
@@ -303,7 +316,7 @@ def _leading(words: Sequence[str], lower: Sequence[str], language: Language) -> 
 def _length(words: Sequence[str], phrases: Phrases, *, at_end: bool = False) -> int:
     """Return the number of words in the longest of `phrases` with which `words` begin (or end); 0 if there is none.
 
-    A phrase that is all of `words` does not count.
+    A phrase that consists of all `words` is not considered.
     """
     for length in (3, 2, 1):
         if length < len(words) and tuple(words[-length:] if at_end else words[:length]) in phrases:
@@ -314,7 +327,7 @@ def _length(words: Sequence[str], phrases: Phrases, *, at_end: bool = False) -> 
 def _reduced(
     kept: Sequence[tuple[str, str]], words: Sequence[str], place: int, begins: bool, end: int, language: Language
 ) -> tuple[str, str]:
-    """Return the token at `place`: with an empty text if it is filler, or with the replacement of an article."""
+    """Return the kind and the text of the token at `place`. Filler gets an empty text, and an article is replaced."""
     kind, token = kept[place]
     word = token.lower() if begins and kind == "word" else words[place]
     if not word:
@@ -322,7 +335,7 @@ def _reduced(
     before = "" if begins else words[place - 1]
     if word in language.anywhere and before not in language.not_behind:
         return kind, ""
-    if place + 1 < end and kept[place + 1][0] in ("word", "number"):  # not at the end: "vitamin A"
+    if place + 1 < end and kept[place + 1][0] in ("word", "number"):  # at the end, "a" is no article: "vitamin A"
         following = kept[place + 1][1].lower()
         if word in language.articles and following not in language.quantities:
             return kind, language.articles[word]

@@ -1,8 +1,9 @@
-"""The long-term store of one partition: a DuckDB catalog and a FAISS index, kept in step.
+"""The long-term store of one partition: a DuckDB catalog, and a FAISS index of the catalog's vectors.
 
-DuckDB commits first, then the index. After a crash in between, the next opening compares the index with the catalog's
-vectors, by number (`seq`), and repairs it. After an orderly close, the comparison is not needed. If the catalog or
-the segments come from an older copy, all segments are rebuilt, because their numbers may belong to other memories.
+Each change is first committed in DuckDB, then applied to the index. After a crash in between, the next opening
+compares the index with the catalog's vectors, by number (`seq`), and repairs the index. After an orderly close, the
+comparison is not needed. If the catalog or the segments come from an older copy, all segments are rebuilt, because
+their numbers may belong to other memories.
 """
 
 from __future__ import annotations
@@ -54,17 +55,18 @@ from tables.vectors.segmented import PUT_OFF, SegmentedIndex
 log = logging.getLogger(__name__)
 
 _REBUILD_ROWS = 10_000
-#: Rows between two log lines about the progress of a rebuild. They take one or two seconds.
+#: The number of rows after which a rebuild of the index logs its progress. They take one or two seconds.
 _TOLD_ROWS = 100_000
 
-#: Files that older versions had instead of the segments.
+#: Files in which older versions stored the index. Segments replace them.
 _OLDER = ("vectors.faiss", "vectors.tmp")
-#: Bytes. A catalog up to this size is rewritten in a few seconds. Callers of the shard can wait for that.
+#: The maximum size, in bytes, of a catalog that can be rewritten while callers of the shard wait. Its rewrite takes a
+#: few seconds.
 _SMALL_CATALOG = 256 * 1024 * 1024
 
 
 class NextWatermark(NamedTuple):
-    """The newest watermark, and the offset that the next one would have."""
+    """The newest stored watermark, and the offset that a new watermark would have now (`position`)."""
 
     newest: Watermark | None
     position: int
@@ -134,7 +136,10 @@ class Shard:
             log.info("shard %d: %d of %d missing vectors added to the index", self.partition, done, missing)
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
-        """Return the events that are not applied yet, in their order. Repeated ids of a user are left out."""
+        """Return the events that are not applied yet, in their order.
+
+        If several events of a user have the same id, only the first of them is returned.
+        """
         names = [(event.user_id, event.event_id) for event in events]
         several = set(names)
         seen = self._catalog.applied(several)
@@ -158,8 +163,8 @@ class Shard:
         """Apply events in their order, each completely or not at all. Events that are applied already change nothing.
 
         `vectors` has a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
-        (epoch ms) is stored with the event's id. `position` is the offset in the log after these events. If other
-        events from before that offset are still to be applied, pass the offset as `log_end` and not as `position`.
+        (epoch ms) is stored with each event's id. `position` is the offset in the log after these events. If the log
+        has earlier events that are not applied yet, pass the offset as `log_end` and not as `position`.
         """
         fresh = self.unapplied(events)
         applied = Applied(repeated=len(events) - len(fresh), fresh=fresh)
@@ -197,11 +202,17 @@ class Shard:
         return self._catalog.position
 
     def low_watermark(self) -> Watermark | None:
-        """Return the low watermark, or None. All events below it are applied, and their ids are not kept."""
+        """Return the low watermark; None if there is none yet.
+
+        All events below its offset are applied, and their ids were dropped.
+        """
         return self._catalog.watermarks.low()
 
     def due_watermark(self, now: int) -> NextWatermark | None:
-        """Return the newest watermark and the offset of the next one; None if none is due at `now` (epoch ms)."""
+        """If a new watermark must be stored at `now` (epoch ms), return its offset, and the newest stored watermark.
+
+        Return None if no watermark must be stored yet.
+        """
         if not self._catalog.position or not self._catalog.watermarks.is_due(now):
             return None
         return NextWatermark(self._catalog.watermarks.newest(), self._catalog.position)
@@ -211,14 +222,15 @@ class Shard:
         return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
 
     def begin_log_anew(self) -> None:
-        """Start over with another log, in which the offsets of the former log have no meaning."""
+        """Delete all watermarks, because the shard now applies another log, where their offsets have no meaning."""
         self._catalog.watermarks.start_over()
 
     def drop_old(self, now: int, wall: int) -> dict[str, int]:
-        """Drop rows that no memory needs and that are too old. Return the number of rows by table.
+        """Delete rows that no memory needs and that are too old. Return the number of deleted rows by table.
 
-        `now` is the lifecycle's clock and `wall` the wall clock (epoch ms). `now` is limited to the newest access,
-        and `wall` to the newest rating. Otherwise a clock that jumps ahead would delete the history.
+        `now` is the time of the lifecycle's clock, and `wall` the time of the wall clock (epoch ms). `now` is limited
+        to the newest access, and `wall` to the newest rating. Otherwise the whole history would be deleted if a clock
+        jumps ahead.
         """
         accessed, rated = self._catalog.retention.newest()
         return self._catalog.retention.drop(min(now, accessed), min(wall, rated), self._settings.retention)
@@ -248,7 +260,7 @@ class Shard:
         return self._users.memories_of(user_id)
 
     def memory_of(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
-        """Return the user's memory with this id, or the one into which a near-copy with this id was merged."""
+        """Return the user's memory with this id, or the memory into which a near-copy with this id was merged."""
         held = {memory.id: memory for memory in self.memories_of(user_id)}
         return held.get(memory_id) or held.get(self.stands_for(user_id, memory_id))
 
@@ -287,14 +299,14 @@ class Shard:
         return self._index.similarities(cell_of(user_id), query, candidates.seqs)
 
     def shown(self, places: Places) -> list[Memory]:
-        """Return the complete memories at these places, in their order."""
+        """Return the complete memories at these places of the search rows, in the order of `places`."""
         return self._rows.memories(places)
 
     def fill_rows(self, most: int) -> int:
         """Add missing terms and bodies to the search rows of at most `most` memories.
 
         They are missing for new memories, after a crash and after an upgrade. Return the number of rows that were
-        filled; 0 if none has anything missing, or the disk is full.
+        filled; 0 if all rows are complete, or if the disk is full.
         """
         return self._rows.fill(most)
 
@@ -337,7 +349,10 @@ class Shard:
         return self._catalog.history(user_id, memory_id)
 
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """Return the time (epoch ms) of the last edit of each memory of the user that was edited or reworded."""
+        """Return the time (epoch ms) of the last edit of each memory of the user that was edited.
+
+        If a near-copy replaced a memory's text, this counts as an edit.
+        """
         return self._catalog.last_edits(user_id)
 
     def users(self) -> list[Holdings]:
@@ -345,7 +360,7 @@ class Shard:
         return self._catalog.users()
 
     def users_with(self, memory_id: uuid.UUID) -> list[str]:
-        """Return the users with a memory, an archived memory or a near-copy of this id."""
+        """Return the users who have a memory, an archived memory or a merged near-copy with this id."""
         return self._catalog.users_with(memory_id)
 
     def stands_for(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
@@ -353,7 +368,7 @@ class Shard:
         return self._catalog.merged([(user_id, memory_id)]).get((user_id, memory_id), memory_id)
 
     def resembling(self, memory: Memory, memories: Sequence[Memory]) -> Vectors:
-        """Return the cosine, float32[n], of a memory with other memories of its user."""
+        """Return the cosine of a memory with each of `memories`, float32[n]. All must be of the same user."""
         _, vectors = self._catalog.vectors(np.array([memory.seq], np.int64))
         return self.similarities(memory.user_id, vectors[0], memories)
 
@@ -371,7 +386,10 @@ class Shard:
         return len(users)
 
     def cleanup(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
-        """Return cleanup's verdicts as of `now` (epoch ms), on one user's memories or on all. Nothing is changed."""
+        """Return the memories that cleanup would archive or remove as of `now` (epoch ms). Nothing is changed.
+
+        If `user_id` is None, the memories of all users are examined.
+        """
         verdicts = self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
         self._catalog.rest()
         return verdicts
@@ -381,7 +399,7 @@ class Shard:
         return self._catalog.expired_items(now, most)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
-        """Return the model's rating of this exchange; None if the model was not asked."""
+        """Return the stored rating of this exchange by the model; None if no rating is stored."""
         return self._catalog.rating(memory_id, model)
 
     def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
@@ -399,7 +417,7 @@ class Shard:
         return self._catalog.erasure(user_id)
 
     def newest_users(self, most: int) -> list[UserCount]:
-        """Return the `most` users whose memories were created or accessed last, with their numbers of memories."""
+        """Return the `most` users whose memories were created or accessed most recently, and their memory counts."""
         try:
             return self._catalog.newest_users(most)
         finally:
@@ -442,12 +460,12 @@ class Shard:
 
     @property
     def changes(self) -> int:
-        """A counter that every commit of changes raises. It is 0 in a new shard."""
+        """A counter that every commit of changes increases by one. It is 0 in a new shard."""
         return self._catalog.changes
 
     @property
     def in_pages(self) -> bool:
-        """Whether the catalog may contain forgotten data until it is rewritten."""
+        """True if the catalog's file may still contain forgotten data. A rewrite of the file removes the data."""
         return self._catalog.to_erase
 
     def freeze(self) -> Frozen:
@@ -468,7 +486,7 @@ class Shard:
         )
 
     def thaw(self, frozen: Frozen) -> None:
-        """Let the files change again."""
+        """End the hold that `freeze` began, so that the files may change again."""
         self._catalog.release(frozen.held)
 
     def newest_event(self) -> int:
@@ -476,14 +494,14 @@ class Shard:
 
     @property
     def reembedding(self) -> Reembedding:
-        """The re-embedding of this shard, with the vectors of another model that are stored so far."""
+        """The re-embedding of this shard, with the vectors of the next model that are stored so far."""
         return self._catalog.reembedding
 
     def adopt(self, index: SegmentedIndex) -> bool:
-        """Replace the shard's vectors by those of `reembedding`. If one is missing, return False and replace nothing.
+        """Replace the shard's vectors by the vectors of the next model, and return True.
 
-        `index` becomes the shard's index, after the vectors that it lacks are added to it. If it has most of them
-        already, the call is short.
+        If a memory has no vector of the next model yet, return False and replace nothing. `index` becomes the shard's
+        index, after the vectors that it lacks are added to it. The call is short if it has most of them already.
         """
         while self.reembedding.bring_nearer(index, _REBUILD_ROWS):
             pass
@@ -499,7 +517,10 @@ class Shard:
         return adopted
 
     def index_beside(self, dimension: int) -> SegmentedIndex:
-        """Return an empty index for `adopt`. No manifest names its segments, so discard it if it is not adopted."""
+        """Return an empty index, to be filled for `adopt`. No manifest names its segments.
+
+        So the caller must discard the index if it is not adopted.
+        """
         return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
 
     def segment_files(self) -> list[SnapshotFile]:
@@ -518,7 +539,7 @@ class Shard:
         return [SnapshotFile(f"shard/{manifest.NAME}", found, found.stat().st_size, sealed=False), *held]
 
     def hold_segments(self, held: bool) -> None:
-        """With True, keep all segment files in place. With False, they may be replaced again."""
+        """If `held` is true, do not add or remove segment files until a call with False."""
         self._index.hold(held)
 
     def limit_memory(self, memory: int) -> None:
@@ -526,14 +547,14 @@ class Shard:
         self._catalog.limit_memory(memory)
 
     def in_step(self) -> bool:
-        """Whether catalog and index hold vectors of the same memories."""
+        """Return whether the catalog and the index have vectors of the same memories."""
         return np.array_equal(self._catalog.seqs(), self._index.seqs())
 
     def save(self) -> None:
         """Seal new vectors into segments, and erase forgotten data from the files when the shard is idle.
 
-        The catalog needs no saving. Sealing or merging that takes more than milliseconds runs on its own thread.
-        Vectors that the segments lack after a crash are added at the next opening.
+        The catalog is saved by each commit. Sealing or merging that takes more than milliseconds runs on its own
+        thread. Vectors that the segments lack after a crash are added at the next opening.
         """
         self._index.tidy()
         if self._catalog.to_erase:
@@ -541,9 +562,9 @@ class Shard:
         self._saved_changes = self._catalog.changes
 
     def _erase_in_time(self) -> None:
-        """Erase the forgotten data now, or postpone it, but at most `PUT_OFF` times.
+        """Erase the forgotten data now, or postpone the erasure, but at most `PUT_OFF` times in a row.
 
-        It is erased now if the catalog is small and nothing changed since the last save.
+        The data is erased now if the catalog is small and nothing changed since the last save.
         """
         quiet = self._catalog.changes == self._saved_changes
         if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == PUT_OFF:
@@ -552,7 +573,7 @@ class Shard:
             self._erasing_put_off += 1
 
     def _erase(self) -> None:
-        """Rewrite the files without any byte of forgotten data. If the disk is full, this is postponed."""
+        """Rewrite the files without any byte of forgotten data. If the disk is full, the data stays for now."""
         self._erasing_put_off = 0
         try:
             self._index.sync()
@@ -565,7 +586,7 @@ class Shard:
     def close(self) -> None:
         """Save and release the files.
 
-        Forgotten data is erased now if the catalog is small. Otherwise its next owner erases the data.
+        Forgotten data is erased now if the catalog is small. Otherwise the partition's next owner erases the data.
         """
         try:
             if self._catalog.to_erase and self._catalog.bytes <= _SMALL_CATALOG:
@@ -578,5 +599,5 @@ class Shard:
                 self._users.close()
                 self._archived.forget_all()
                 self._catalog.close()
-                # A reference to a closed shard, as in a cancelled call's traceback, must not keep these in memory.
+                # A reference to a closed shard, as in a cancelled call's traceback, must not keep them in memory.
                 del self._rows, self._users, self._archived, self._index, self._catalog

@@ -14,7 +14,7 @@ MOST: Final = 1_000
 
 
 def sources(*several: Iterable[str]) -> tuple[str, ...]:
-    """Return each id once, in the order of its first use. If there are more than `MOST`, drop those in the middle.
+    """Return each message id once, in the order of first use. If there are more than `MOST`, drop ids in the middle.
 
     >>> sources(["a", "b"], ["b", "c"])
     ('a', 'b', 'c')

@@ -25,7 +25,7 @@ TRANSITIONS_KEPT = 20
 
 @dataclass(slots=True)
 class Workspace:
-    """One user's memories by id, archived or not. Another user's memory may have the same id.
+    """The memories of one user that a batch has loaded, by id. Another user's memory may have the same id.
 
     `first` is the number (`seq`) of the batch's first new row. All workspaces of a batch share `changes`.
     """
@@ -40,9 +40,10 @@ class Workspace:
     #: By the id of a near-copy, the memory into which it was merged.
     aliases: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
     gone: set[uuid.UUID] = field(default_factory=set)
-    #: The number of new rows.
+    #: The number of new rows of this user in the batch.
     added: int = 0
-    #: The growth of two counts since the batch began, without new rows: current memories, and those not pinned.
+    #: The growth of two counts since the batch began, without new rows. `regained` is for the count of current
+    #: memories, `loosened` for the count of current memories that are not pinned.
     regained: int = 0
     loosened: int = 0
 
@@ -85,19 +86,19 @@ class Workspace:
                 self.archived.setdefault(memory.id, memory)
 
     def named(self, memory_id: uuid.UUID) -> uuid.UUID:
-        """Return the id under which the memory is stored: a near-copy is stored in the memory it was merged into."""
+        """Return the id under which a memory is stored. For a near-copy, it is the memory it was merged into."""
         return self.aliases.get(memory_id, memory_id)
 
     def names(self, memory_id: uuid.UUID) -> set[uuid.UUID]:
-        """Return the memory's id, and those of the near-copies that were merged into it."""
+        """Return the memory's id, and the ids of the near-copies that were merged into it."""
         fresh = {alias for alias, stands in self.aliases.items() if stands == memory_id}
         return {memory_id} | fresh | self.catalog.merged_into(self.user_id, memory_id)
 
     def has(self, memory_id: uuid.UUID) -> bool:
-        """Whether this is the id of a memory, an archived memory or a near-copy."""
+        """Return whether this is the id of a memory, an archived memory or a near-copy."""
         if memory_id in self.known:
             return True
-        elsewhere = self.aliases or self.archived  # hashing an id takes longer than all else here
+        elsewhere = self.aliases or self.archived  # this test is faster than hashing an id
         return bool(elsewhere) and (memory_id in self.aliases or memory_id in self.archived)
 
     @property
@@ -114,9 +115,10 @@ class Workspace:
 
     @property
     def more(self) -> tuple[int, int]:
-        """Upper bounds for the growth of two counts since the batch began: current memories, and those not pinned.
+        """Upper bounds of the growth of two counts since the batch began.
 
-        They are upper bounds because each new row counts for both.
+        The first count is of the current memories, the second of the current memories that are not pinned. They are
+        upper bounds, because each new row is added to both counts.
         """
         return self.added + self.regained, self.added + self.loosened
 
@@ -179,9 +181,9 @@ class Workspace:
         self._erase_noted(lambda identity: True)
 
     def _erase_noted(self, concerned: Callable[[uuid.UUID], bool]) -> None:
-        """Erase rows about these memories from the batch's changes so far, which are not in the tables yet.
+        """Erase rows about forgotten memories from the batch's changes so far, which no table has yet.
 
-        `concerned` returns whether a memory, given by its id, is one of these memories.
+        `concerned` takes a memory's id, and returns whether the memory is forgotten.
         """
         changes, user = self.changes, self.user_id
         for table, columns in NAMING.items():
@@ -219,7 +221,7 @@ class Workspace:
         self.changes.history.append(Done(memory.id, memory.user_id, at, event, details))
 
     def move(self, memory: Memory, before: str, after: str, at: int, reason: str) -> None:
-        """Add an entry to the audit trail."""
+        """Add a change of the memory's state to the audit trail."""
         score = score_of(memory, at, self.lifecycle)
         self.changes.moves.append(Move(memory.id, memory.user_id, before, after, score, at, reason))
 
@@ -246,7 +248,7 @@ class Workspace:
 
 
 class Workspaces(dict[str, Workspace]):
-    """The workspaces of a batch by user, each made on first access. They share `changes`."""
+    """The workspaces of a batch by user id. Each is created on first access. All share one `Changes`."""
 
     def __init__(self, catalog: Catalog, lifecycle: LifecycleSettings, first: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Data of a live shard that the log may not have, so that a replay copies them: tombstones, and a model's ratings."""
+"""Reads the data that a replay copies from a live shard because the log may lack them: tombstones and ratings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tables.database.database import connect
 from tables.database.inspection import inspect_catalog
 from tables.memories.catalog.changes import Tombstone
 
-#: Catalogs of earlier versions do not have this column.
+#: Returns 1 if the table has the column `seen_at`. Catalogs of earlier versions do not have it.
 _HAS_SEEN: Final = "SELECT count(*) FROM duckdb_columns() WHERE (table_name, column_name) = ('tombstones', 'seen_at')"
 
 
@@ -29,9 +29,9 @@ class CarryOver(NamedTuple):
 
 
 def carry_over(partition: int, path: Path) -> CarryOver:
-    """Read the data from the catalog at `path`. Raises the errors of `inspect_catalog`.
+    """Read tombstones and ratings from the catalog at `path`. Raises the errors of `inspect_catalog`.
 
-    One of these is `ShardLocked`, if a worker has the catalog open.
+    One of these errors is `ShardLocked`, if a worker has the catalog open.
     """
     inspect_catalog(partition, path)
     with connect(path, read_only=True) as db:

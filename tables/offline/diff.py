@@ -16,7 +16,7 @@ from tables.database.shard_info import read_info
 from tables.memories.catalog.erasing import RECOMPUTED
 from tables.vectors.vector_file import Head, VectorFile, path_of
 
-#: The maximum number of ids in the difference of a table.
+#: The maximum number of ids that are listed for a table that differs.
 NAMED = 5
 
 _MEMORY = (
@@ -39,8 +39,8 @@ _ROWS = {
     "tombstones": "SELECT memory_id, user_id, max(forgotten_at) FROM {db}.tombstones GROUP BY ALL",
 }
 _THERE = "SELECT id FROM {db}.memories UNION ALL SELECT id FROM {db}.archive"
-#: The least cosine of vectors that count as equal. Vectors of the same text differ in the last digits if the text was
-#: embedded in different batches.
+#: The minimum cosine of two vectors that count as equal. Vectors of the same text differ in the last digits if the
+#: text was embedded in different batches.
 _SAME = 0.9999
 _AT_A_TIME = 10_000
 _VECTORS = """

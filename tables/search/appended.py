@@ -1,7 +1,7 @@
 """An append-only file. It is written with `pwrite`, so that a full disk raises an error, and read through a mapping.
 
 If the worker is killed, all written bytes stay. A power failure may lose any of them, because this module syncs
-nothing. It does not check them either, so the caller must check the bytes that it reads.
+nothing. Bytes are not checked when they are read, so the caller must check them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-#: Bytes of free room after the data, as a hole in the file. When the room is used up, the file is mapped again.
+#: Bytes of unused room after the data, as a hole in the file. When the room is used up, the file is mapped again.
 _ROOM: Final = 16 * 1024 * 1024
 _ZEROS: Final = bytes(64 * 1024)
 
 
 class AppendedFile:
-    """Bytes whose offsets never change. `size` is the offset of the next append, a multiple of 8."""
+    """Bytes that are written once, at an offset that never changes. `size` is the next offset, a multiple of 8."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -34,7 +34,7 @@ class AppendedFile:
         self._map()
 
     def append(self, data: bytes) -> int:
-        """Write bytes at the end, and return their offset. Raises `OSError`."""
+        """Write bytes at the end of the file, and return their offset. Raises `OSError`."""
         at, padded = self.size, len(data) + -len(data) % 8
         if at + padded > len(self._mapped):
             os.ftruncate(self._file, at + padded)
@@ -47,12 +47,12 @@ class AppendedFile:
     def read(self, at: int, length: int) -> memoryview:
         """Return `length` bytes from the offset `at`, or fewer at the end of the file.
 
-        Use them before the next `append`.
+        Use the result only until the next `append`.
         """
         return self._bytes[at : at + length]
 
     def erase(self, at: int, length: int) -> None:
-        """Overwrite bytes with zeros."""
+        """Overwrite `length` bytes from the offset `at` with zeros."""
         for start in range(at, at + length, len(_ZEROS)):
             _write(self._file, _ZEROS[: min(len(_ZEROS), at + length - start)], start)
 

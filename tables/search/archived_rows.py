@@ -1,6 +1,7 @@
 """A cache of the ranking data of users' archived memories. An entry is dropped when the user's memories change.
 
-Texts and vectors are not cached. One statement reads the vectors, another the memories that are shown.
+Texts and vectors are not cached: each search reads the vectors with one SQL statement, and the memories that are
+shown with another one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class HeldArchive:
 
     @property
     def bytes(self) -> int:
-        """The estimated size in memory, in bytes."""
+        """The estimated size of this object in memory, in bytes."""
         return 1000 + 8 * len(self.candidates.terms.words) + 60 * len(self)
 
 
@@ -49,7 +50,7 @@ class ArchivedRows:
         return found
 
     def vectors(self, held: HeldArchive) -> Vectors:
-        """Return the vectors, float32[n, d], in the order of `held`."""
+        """Return the vectors of the memories in `held`, float32[n, d], in the order of `held`."""
         return self._archive.vectors(held.candidates.seqs.tolist())
 
     def memories(self, held: HeldArchive, rows: Places) -> list[Memory]:

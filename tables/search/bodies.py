@@ -16,7 +16,7 @@ from tables.search.row_file import BODY, PINNED, Row, Rows
 
 
 def body_of(memory: Memory) -> bytes:
-    """Encode all fields except those in the memory's row: number, importance, times, accesses, pin."""
+    """Encode all fields of a memory except those in its row: number, importance, times, accesses and pin."""
     return orjson.dumps(
         [
             memory.id,

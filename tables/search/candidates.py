@@ -17,7 +17,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Arrays with one element for each memory, and the terms of its text.
+    """Arrays with one element for each memory, and the terms of the memories' texts.
 
     `seqs`, `last_accessed` (epoch ms) and `previous` are int64[n], `importance` is float64[n], `pinned` and `current`
     (see `Memory.current`) are bool[n]. `previous` is the row of the preceding memory in the same session, or -1.

@@ -7,14 +7,14 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, Final
 
-#: The limit for all shards of a worker together. It is enough for the terms and memories of thousands of users, and
-#: small beside the gigabyte of the rest of a worker. To read an evicted entry again costs one pass over mapped files,
-#: or one statement.
+#: The limit in bytes for all shards of a worker together. It is enough for the terms and memories of thousands of
+#: users, and small compared with the other memory of a worker, about a gigabyte. To read an evicted entry again costs
+#: one pass over mapped files, or one SQL statement.
 RECENT_BYTES: Final = 64 * 1024 * 1024
 
 
 class Recent:
-    """Values by key; the least recently used are evicted first. Thread-safe: each shard has its own thread."""
+    """A cache that evicts the least recently used value first. Thread-safe, because each shard has its own thread."""
 
     def __init__(self, most: int = RECENT_BYTES) -> None:
         self._most, self.held = most, 0
@@ -31,7 +31,7 @@ class Recent:
             return found[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Cache a value of `size` bytes. A value larger than the whole cache is not kept and evicts nothing."""
+        """Cache a value of `size` bytes. A value that is larger than the limit is not cached, and evicts nothing."""
         with self._lock:
             self._drop(key)
             if size > self._most:

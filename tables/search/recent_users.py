@@ -1,4 +1,4 @@
-"""A cache of the memories of recently searched users. Every write updates it."""
+"""A cache of the memories of recently searched users. Each write of memories updates it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ _MEMORY_BYTES: Final = 700
 
 
 class RecentUsers:
-    """The memories of users, oldest first, as `read` returns them. The cache `recent` limits their total size."""
+    """A cache of users' memories. `read` loads all memories of a user, oldest first, if they are not in the cache.
+
+    The values are stored in `recent`, which limits their total size.
+    """
 
     def __init__(self, read: Callable[[str], list[Memory]], recent: Recent) -> None:
         self._read, self._recent = read, recent
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
-        """Return the user's memories: the same tuple until one of them changes or the entry is evicted."""
+        """Return the user's memories. The tuple stays the same until a memory changes or the entry is evicted."""
         found = self._known(user_id)
         if found is None:
             found = tuple(self._read(user_id))

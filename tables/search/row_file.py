@@ -1,9 +1,9 @@
 """A mapped file with a row of fixed size for each memory: ranking data, and the offsets of terms and body.
 
-Rows are ordered by the memory's number. New memories have higher numbers, so their rows are appended. Most numbers
-are consecutive, so the place of each row is found with little memory (`tables/runs.py`). The first row is the header:
-its `seq` is a magic number, `user` the generation, `created_at` the version of the term rules, and `terms_at` the
-catalog's counter of changes.
+Rows are ordered by the memory's number (`seq`). New memories have higher numbers, so their rows are appended. Most
+numbers are consecutive, so the place of each row is found with little memory (`tables/runs.py`). The first row is the
+header: its `seq` is a magic number, `user` the generation, `created_at` the version of the term rules, and `terms_at`
+the catalog's counter of changes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tables.search.tokens import RULES
 Rows = npt.NDArray[np.void]
 
 #: Times are epoch ms. `user`, `session` and `speakers` are hashes; `session` and `speakers` are 0 if there are none.
-#: `terms_at` and `body_at` are offsets in bytes in the two other files. `terms` is a number of words, `body` a number
-#: of bytes. `check` is a checksum of the `_CHECKED` fields.
+#: `terms_at` and `body_at` are offsets in bytes in `search.terms` and `search.bodies`. `terms` is a number of words,
+#: `body` a number of bytes. `check` is a checksum of the `_CHECKED` fields.
 ROW: Final = np.dtype(
     [
         ("seq", "<i8"),
@@ -74,8 +74,8 @@ def each(rows: Rows) -> list[Row]:
 
 _OF_ACCESS: Final = {"importance", "last_accessed", "access_count", "check", "flags"}
 _CHECKED: Final = tuple(name for name in ROW.names or () if name not in _OF_ACCESS)
-HELD: Final = 1  #: its terms are written
-BODY: Final = 2  #: its body is written and not stale
+HELD: Final = 1  #: The terms of the row are written.
+BODY: Final = 2  #: The body of the row is written and is not stale.
 PINNED: Final = 4
 CURRENT: Final = 8
 GONE: Final = 16
@@ -85,7 +85,7 @@ _MORE: Final = 1024
 
 
 class RowFile:
-    """The file of rows. `rows` is a view of it without the header, so an assignment to `rows` changes the file."""
+    """The file of rows. `rows` is a view of the file without its header. To assign to `rows` changes the file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -99,15 +99,15 @@ class RowFile:
 
     @property
     def seqs(self) -> npt.NDArray[np.int64]:
-        """The numbers of the rows, ascending; a view of the file."""
+        """The memory numbers of the rows, ascending. The array is a view of the file."""
         seqs: npt.NDArray[np.int64] = self.rows["seq"]
         return seqs
 
     def load(self, generation: int, changes: int) -> bool:
-        """Map the file. Return whether it is sound: of this generation, in order, and with this counter of changes.
+        """Map the file. Return True if its rows are in order and its header has this generation and these `changes`.
 
-        The counter may be one lower, because the process may have ended after the catalog's commit and before the
-        change of the rows.
+        `changes` is the catalog's counter of changes. The counter in the header may be one lower, because the process
+        may have ended after the commit of the catalog and before the change of the rows.
         """
         held = os.fstat(self._file).st_size // ROW.itemsize
         if held < 1:
@@ -121,7 +121,7 @@ class RowFile:
         return bool(mine and changes - 1 <= header["terms_at"] <= changes and (np.diff(seqs) > 0).all())
 
     def begin(self, seqs: npt.NDArray[np.int64]) -> None:
-        """Replace all rows by rows with these numbers, which ascend. All other fields are 0. Raises `OSError`."""
+        """Replace all rows by empty rows with these ascending numbers. All other fields are 0. Raises `OSError`."""
         self._all, self._mapping = np.zeros(0, ROW), None
         os.ftruncate(self._file, 0)
         self._count, self._runs = 0, Runs()
@@ -129,12 +129,15 @@ class RowFile:
         self.add(seqs)
 
     def reserve(self, more: int) -> None:
-        """Make room for `more` rows. Raises `OSError` if the disk is full."""
+        """Make room for `more` new rows. Raises `OSError` if the disk is full."""
         if self._count + more >= len(self._all):
             self._grow(self._count + more)
 
     def add(self, seqs: npt.NDArray[np.int64]) -> Places:
-        """Add rows and return their places. The numbers must ascend and be above all others. Call `reserve` first."""
+        """Add rows and return their places. The numbers must ascend, and be higher than all numbers in the file.
+
+        Call `reserve` first.
+        """
         start, self._count = self._count, self._count + len(seqs)
         self._runs.add(seqs)
         fresh = np.zeros(len(seqs), ROW)
@@ -155,7 +158,7 @@ class RowFile:
         self.sync()
 
     def follow(self, changes: int) -> None:
-        """Record that the rows include the catalog's changes up to this counter."""
+        """Record in the header that the rows include the catalog's changes up to this counter."""
         self._all["terms_at"][0] = changes
 
     def sync(self) -> None:
@@ -188,7 +191,7 @@ def checks(rows: Rows) -> npt.NDArray[np.uint32]:
 
 
 def _allocate(file: int, size: int) -> None:
-    """Allocate all bytes. Otherwise, on a full disk, a write to the mapped file would end the process by a signal."""
+    """Allocate disk space. Without it, a write to the mapped file would kill the process if the disk is full."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

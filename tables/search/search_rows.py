@@ -1,15 +1,15 @@
 """Search rows: a cache of the catalog in three files, from which a search reads a shard's memories without SQL.
 
-DuckDB stores columns, so it takes ten milliseconds to read two hundred rows scattered over a million. Here a search
-reads only one user's memories: a row of 96 bytes of each (`search.rows`), its terms (`search.terms`), and the body of
-each memory that is shown (`search.bodies`).
+DuckDB stores columns, so it takes ten milliseconds to read two hundred rows that are scattered over a million. With
+these files, a search reads only one user's memories: a row of 96 bytes for each memory (`search.rows`), its terms
+(`search.terms`), and the body of each memory that is shown (`search.bodies`).
 
 The catalog is the truth. A row is written after the commit of its memory. Its terms and body are added when a search
-needs them, or a little later, so no write waits for them. An opening compares the rows with the columns of
-`Catalog.standing` in one scan. The text of a memory never changes under its number, so its terms cannot be stale. A
-body can be stale: before a commit that changes it, it is marked as stale, on the disk too. Checksums reveal all other
-damage by a crash. Catalog and rows have a generation, which is new at each opening, and a counter of changes. If
-these differ, one of the two is an older copy, and all rows are recreated.
+needs them, or a little later, so that writers need not wait for them. When a shard is opened, the rows are compared
+with the columns of `Catalog.standing` in one scan. The text of a memory never changes under its number (`seq`), so
+its terms cannot be stale. A body can be stale: before a commit that changes it, it is marked as stale, on the disk
+too. Checksums reveal all other damage by a crash. Catalog and rows have a generation, which is new at each opening,
+and a counter of changes. If these differ, one of the two is an older copy, and all rows are recreated.
 """
 
 from __future__ import annotations
@@ -46,12 +46,14 @@ from tables.search.terms_file import TermsFile
 
 log = logging.getLogger(__name__)
 
-#: Bytes. A file is emptied and filled again when its unused bytes exceed both this number and its used bytes.
+#: The terms or bodies file is emptied and filled again when its unused bytes exceed both this number and its used
+#: bytes.
 _WASTE: Final = 64 * 1024 * 1024
 #: Errors of a full disk, a file-size limit and a quota.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
-#: The maximum number of new memories that are kept until their terms are written. Others are read from the catalog.
+#: The maximum number of new memories that stay in memory until their terms are written. Older ones are read again
+#: from the catalog.
 _FRESH: Final = 4_096
 
 Seqs = npt.NDArray[np.int64]
@@ -60,7 +62,7 @@ Standing = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A user's memories, oldest first: the places of their rows, and the data that an access does not change.
+    """The data of a user's memories, oldest first: the places of their rows, and fields that no access changes.
 
     Valid until the user's memories change.
     """
@@ -76,12 +78,12 @@ class Held:
 
     @property
     def bytes(self) -> int:
-        """The estimated size in memory, in bytes."""
+        """The estimated size of this object in memory, in bytes."""
         return 1000 + 8 * len(self.terms.words) + 36 * len(self)
 
 
 class Living(NamedTuple):
-    """The number of a user's `current` memories, and the number of these that are `loose`, that is, not pinned."""
+    """The number of a user's current memories (`Memory.current`), and the number of these that are not pinned."""
 
     current: int
     loose: int
@@ -95,14 +97,14 @@ class Sessions(NamedTuple):
 
 
 class SearchRows:
-    """The rows of one shard. Not thread-safe: the shard serialises its use. Raises `DataDirError`."""
+    """The search rows of one shard. Not thread-safe: the shard serialises the calls. Raises `DataDirError`."""
 
     def __init__(self, folder: Path, catalog: Catalog, recent: Recent) -> None:
         self._folder, self._catalog, self._recent = folder, catalog, recent
-        #: Whether rows other than the fresh ones may lack terms or body.
+        #: True if rows that are not in `_fresh` may lack their terms or body.
         self._lacking = True
         self._new_bodies: dict[int, bytes] = {}
-        #: New memories by place; their rows have no terms or body yet.
+        #: New memories by the place of their row. The terms and bodies of these rows are not written yet.
         self._fresh: dict[int, Memory] = {}
         with self._translated():
             self._file = RowFile(folder / "search.rows")
@@ -152,9 +154,10 @@ class SearchRows:
             self._terms.begin(0)
 
     def of_user(self, user_id: str, seqs: Callable[[], Seqs]) -> Held:
-        """Return a user's rows, oldest first. `seqs` returns the numbers of all memories in the user's cell.
+        """Return the data of a user's memories, oldest first.
 
-        Other users may be in the same cell.
+        If it is not cached, `seqs` is called. It returns the numbers of all memories in the user's cell of the index,
+        which other users may share.
         """
         key = (self, _hashed(user_id))
         found: Held | None = self._recent.get(key)
@@ -183,9 +186,9 @@ class SearchRows:
         return Held(places, rows["seq"].copy(), terms, previous(rows["session"]), names)
 
     def living(self, user_id: str, seqs: Seqs) -> Living:
-        """Return the user's counts; `seqs` are the numbers in the user's cell.
+        """Count a user's current memories, and those that are not pinned. `seqs` are all numbers in the user's cell.
 
-        The owner of a row without terms is not known, so it counts as the user's.
+        The owner of a row without terms is not known, so the row counts as the user's.
         """
         rows = self._file.rows
         places = self._file.places(seqs)
@@ -195,7 +198,7 @@ class SearchRows:
         return Living(int(np.count_nonzero(current)), int(np.count_nonzero(current & (flags & PINNED == 0))))
 
     def candidates(self, held: Held) -> Candidates:
-        """Return the data of these memories that ranking reads, in the order of `held`."""
+        """Return the data of the memories in `held` that ranking reads, in the order of `held`."""
         rows, places = self._file.rows, held.places
         flags = rows["flags"][places]
         return Candidates(
@@ -209,12 +212,12 @@ class SearchRows:
         )
 
     def sessions(self, held: Held) -> Sessions:
-        """Return the sessions of these memories, in the order of `held`."""
+        """Return the sessions and creation times of the memories in `held`, in the order of `held`."""
         rows, places = self._file.rows, held.places
         return Sessions(rows["session"][places], rows["created_at"][places])
 
     def memories(self, places: Places) -> list[Memory]:
-        """Return the memories at these places, in their order.
+        """Return the memories whose rows are at these places, in the order of `places`.
 
         A memory is decoded from its body. If the body is stale, the memory is read from the catalog.
         """
@@ -231,7 +234,7 @@ class SearchRows:
         return [found[number] for number in range(len(rows))]
 
     def before(self, changes: Changes) -> None:
-        """Mark the bodies that these changes make stale, and make room for new rows. Call it before their commit."""
+        """Mark the bodies that these changes make stale, and make room for new rows. Call it before the commit."""
         leaving = set(changes.leaving)
         staying = {memory.seq: memory for memory in changes.updated.values() if memory.seq not in leaving}
         places = self._file.places(np.array(list(staying), np.int64))
@@ -293,7 +296,10 @@ class SearchRows:
             self._recent.drop((self, _hashed(user_id)))
 
     def fill(self, most: int) -> int:
-        """Write missing terms and bodies of at most `most` rows. Return the number of rows; 0 if the disk is full."""
+        """Write missing terms and bodies of at most `most` rows. Return the number of rows that were written.
+
+        The result is also 0 if the disk is full.
+        """
         places = np.array(sorted(list(self._fresh)[:most]), np.int64)
         if self._lacking and not self._fresh:
             flags = self._file.rows["flags"]
@@ -310,7 +316,7 @@ class SearchRows:
         return len(places)
 
     def _fill(self, places: Places) -> None:
-        """Write rows, terms and bodies from fresh memories or the catalog."""
+        """Write the rows at these places, with terms and bodies, from fresh memories or from the catalog."""
         fresh = {place: self._fresh[place] for place in places.tolist() if place in self._fresh}
         numbers = dict(zip(places.tolist(), self._file.seqs[places].tolist(), strict=True))
         read = self._catalog.by_seq(seq for place, seq in numbers.items() if place not in fresh)
@@ -339,7 +345,7 @@ class SearchRows:
         self._put_bodies(places, [body_of(memory) for memory in memories])
 
     def _put_bodies(self, places: Places, written: Sequence[bytes]) -> None:
-        """Write new bodies and overwrite the old ones with zeros."""
+        """Write new bodies and overwrite the old ones with zeros. After a failure, `fill` tries again later."""
         rows = self._file.rows[places]
         try:
             for row in each(rows[rows["body"] > 0]):
@@ -356,7 +362,7 @@ class SearchRows:
         self._file.rows[places] = rows
 
     def _stand(self, places: Places, standing: Standing) -> None:
-        """Write importance, accesses and flags. Unchanged values are not written, so that their pages stay clean."""
+        """Write importance, accesses and flags of rows, but no unchanged values, so that their pages stay clean."""
         rows = self._file.rows
         flags = rows["flags"][places] & ~np.uint32(PINNED | CURRENT | GONE)
         flags |= np.where(standing["pinned"], np.uint32(PINNED), np.uint32(0))
@@ -403,7 +409,7 @@ class SearchRows:
 
 
 def _among(seqs: Seqs, others: Seqs) -> npt.NDArray[np.bool_]:
-    """Return whether each of `seqs` is in `others`, bool[n]. Both must ascend."""
+    """Return whether each of `seqs` is in `others`, bool[n]. Both arrays must ascend."""
     if not len(others):
         return np.zeros(len(seqs), np.bool_)
     found: npt.NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, seqs), len(others) - 1)] == seqs
@@ -421,7 +427,7 @@ def _standing(memories: Sequence[Memory]) -> Standing:
 
 
 def session_number(session_id: str | None) -> int:
-    """Return a hash of the session's id; 0 for no session."""
+    """Return a hash of a session's id, which is never 0; return 0 if there is no session."""
     return 0 if session_id is None else _hashed(session_id) | 1
 
 

@@ -38,14 +38,14 @@ def _weighed(token: str) -> tuple[int, float]:
 
 
 class Counted(NamedTuple):
-    """A text's terms, words of 64 bits in order of first use, and its length: the sum of its tokens' weights."""
+    """A text's terms as words of 64 bits, in order of first use, and its length: the sum of its tokens' weights."""
 
     words: list[int]
     length: float
 
 
 def counted(text: str) -> Counted:
-    """Return the terms of a text.
+    """Return the terms of a text, and the length of the text.
 
     >>> [word & MOST for word in counted("cat cat bird").words], counted("the cat").length
     ([2, 1], 1.2)
@@ -85,7 +85,7 @@ class Terms:
         return len(self.sizes)
 
     def with_more(self, other: Terms) -> Terms:
-        """Return these terms, followed by the others."""
+        """Return the terms of these texts, followed by the terms of the texts in `other`."""
         return Terms(
             np.concatenate([self.words, other.words]),
             np.concatenate([self.sizes, other.sizes]),

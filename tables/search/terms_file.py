@@ -1,4 +1,4 @@
-"""The file with the terms of a shard's memories, one memory after the other. One pass reads the terms of a user."""
+"""The file with the terms of a shard's memories, one memory after the other. One pass reads all terms of a user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tables.search.appended import AppendedFile
 from tables.search.row_file import Row, Rows
 from tables.search.terms import Counted, Terms
 
-#: The number of words before the terms of a memory: its number, and the sum of its terms as a checksum.
+#: The terms of a memory follow two words: the memory's number, and the sum of its terms as a checksum.
 _HEAD: Final = 2
 _ALL: Final = (1 << 64) - 1
 

@@ -1,6 +1,6 @@
-"""The index terms of a text, and their weights in a question. Pure and deterministic.
+"""Splits texts into index terms, and weighs the terms of a query. All functions are pure and deterministic.
 
-Terms are stored with each memory: raise `RULES` whenever a rule here changes.
+Terms are stored with each memory, so raise `RULES` whenever a rule in this module changes.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-#: The version of the rules below. Stored terms of another version are recomputed.
+#: The version of the rules in this module. Stored terms of another version are recomputed.
 RULES: Final = 2
 
-#: Chinese, Japanese and Korean, with 々, 〆 and 〇, and the rare characters of the supplementary planes.
+#: Chinese, Japanese and Korean characters, with 々, 〆 and 〇, and the rare characters of the supplementary planes.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _FIRST_CJK = _CJK[0]
 _CJK_START = re.compile(f"[{_CJK}]")
@@ -37,8 +37,8 @@ _MARK = _combining()
 _LETTERS = rf"(?:[^\W_{_CJK}]|[{_MARK}])+"
 _RUN = re.compile(f"[{_CJK}]+|{_LETTERS}(?:'{_LETTERS})*")
 _CLUSTER = re.compile(f"[^{_MARK}][{_MARK}]*")
-#: Optional marks, which are removed: accents, Hebrew and Arabic points, and characters that only join or separate
-#: letters.
+#: Optional marks, which are removed from a text: accents, Hebrew and Arabic points, and characters that only join or
+#: separate letters.
 _LEFT_OUT = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u200c\u200d]"
@@ -69,10 +69,10 @@ MINOR_WEIGHT: Final = 0.2
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return the stem of a lower-case English word: without possessive, plural, -ing, -ed and final e; y becomes i.
+    """Return the stem of a lower-case English word. Possessive, plural, -ing, -ed and final e are cut; y becomes i.
 
-    This does less than Porter's stemmer: to remove derivations (-ness, -ation, -er …) as well did not improve results
-    on LoCoMo. A stem is a key, not a word: "hiking", "hiked" and "hikes" all give "hik".
+    Porter's stemmer also removes derivations (-ness, -ation, -er …). This one does not, because that did not improve
+    results on the benchmark LoCoMo. A stem is a key, not a word: "hiking", "hiked" and "hikes" all give "hik".
     """
     word = word.partition("'")[0]
     if len(word) <= 3 or not (word.isascii() and word.isalpha()):
@@ -132,8 +132,8 @@ def tokens(text: str) -> list[str]:
 def weight(token: str) -> float:
     """Return the weight of a query's token. Function words and single CJK characters weigh little.
 
-    They are not dropped, so that a query with no other words still finds something. Their rarity (idf) cannot replace
-    the weight: "what" and "did" only form the question, but they are rare in memories.
+    These tokens are not dropped, so that a query without other words still finds something. Their rarity (idf) cannot
+    replace the weight: "what" and "did" only form the question, but they are rare in memories.
     """
     if not _is_cjk(token):
         return MINOR_WEIGHT if token in _FUNCTION_STEMS else 1.0
@@ -143,7 +143,7 @@ def weight(token: str) -> float:
 
 
 def has_cjk(text: str) -> bool:
-    """Whether the text has a Chinese, Japanese or Korean character."""
+    """True if the text has a Chinese, Japanese or Korean character."""
     return _CJK_START.search(text) is not None
 
 

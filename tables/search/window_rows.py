@@ -22,16 +22,20 @@ from tables.search.recent import Recent
 from tables.search.search_rows import Sessions, session_number
 from tables.search.terms import Counted, Terms, counted
 
-#: Bytes of the cache of terms, enough for about ten thousand exchanges. Its keys are hashes, so it has no texts.
+#: The limit of the cache of terms in bytes, enough for about ten thousand exchanges. Keys are hashes, so it has no
+#: texts.
 TERMS_BYTES: Final = 16_000_000
 _ENTRY_BYTES: Final = 400
-#: Bytes of an integer in a list.
+#: The estimated bytes of one term: an integer in a list.
 _WORD_BYTES: Final = 44
 
 
 @dataclass(frozen=True, slots=True)
 class SaidRow:
-    """An exchange of a window. `id` is the id of the memory that it may become, `event_id` that of its promotion."""
+    """An exchange of a window. `id` is the id of the memory that it may become.
+
+    `event_id` is the id of the event that would promote it.
+    """
 
     session_id: str
     exchange: Exchange
@@ -46,7 +50,7 @@ class SaidRow:
 
 
 class SaidRows:
-    """Makes rows of exchanges. The terms of their texts are cached, in at most `most_bytes`."""
+    """Makes search rows of exchanges. The terms of their texts are cached, in at most `most_bytes`."""
 
     def __init__(self, most_bytes: int = TERMS_BYTES) -> None:
         self._terms = Recent(most_bytes)
@@ -70,7 +74,7 @@ def terms_of(rows: Sequence[SaidRow]) -> Terms:
 
 
 def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> Candidates:
-    """Return the candidates of a user's memories, followed by the exchanges.
+    """Return the candidates of a user's memories, followed by the exchanges in `said`.
 
     An exchange has the number -1 and the importance 0. `previous` is computed over memories and exchanges together,
     by their times.
@@ -92,7 +96,7 @@ def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> 
 
 
 def _previous(sessions: npt.NDArray[np.uint64], created_at: Numbers) -> Numbers:
-    """Return the same as `previous`, for rows that are not ordered by time."""
+    """Return the result of `previous` for rows that are not ordered by time."""
     order = np.argsort(created_at, kind="stable")
     before = previous(sessions[order])
     found = np.empty(len(order), np.int64)

@@ -1,1 +1,1 @@
-"""Daily summaries: their files, the users' folders, and the requests that failed."""
+"""Daily summaries: their files, the folders of users, and the summary requests that failed."""

@@ -34,7 +34,7 @@ _RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) --
 
 
 class Written(NamedTuple):
-    """The file to which a summary was written. `instead_of`: the file in the first folder, if that is unusable."""
+    """The file to which a summary was written. `instead_of` is the first folder's file if that file is unusable."""
 
     path: Path
     instead_of: Unusable | None = None
@@ -70,13 +70,13 @@ class DayFiles:
     def append(
         self, user_id: str, day: date, run_id: uuid.UUID, text: str, at: datetime, *, others: Sequence[uuid.UUID] = ()
     ) -> Written | Already:
-        """Add a run's summary, with its time in the user's zone. Repeated calls add it once.
+        """Add the summary of a run, with its time in the user's zone. Repeated calls add it once.
 
         `others` are further runs that the same text answers; the file names them, too. If a file already names any of
         these runs, nothing is written: otherwise that run's summary could be in the file twice.
 
-        The first run of a file writes the heading; later ones begin with a separator. Raises `SummaryNotWritten` if
-        neither folder can be written to; nothing of the summary is left behind.
+        The first summary of a file follows the heading; each later one follows a separator. Raises
+        `SummaryNotWritten` if neither folder can be written to; nothing of the summary is left behind.
         """
         runs = (run_id, *others)
         heading, entry = _heading(user_id, day), _entry(runs, text, at)
@@ -110,7 +110,7 @@ class DayFiles:
         return SEPARATOR.join((found[0], *rest)).decode("utf-8", "replace")
 
     def runs(self, user_id: str, day: date) -> tuple[uuid.UUID, ...]:
-        """Return the runs that the day's files name, in their order."""
+        """Return the runs that the day's files name, in the order of the text."""
         contents = (_content(path) or b"" for path in self._paths(user_id, day))
         return tuple(dict.fromkeys(run for content in contents for run in _runs_in(content)))
 
@@ -139,7 +139,7 @@ class DayFiles:
             old = [folder] if until is None else _begun_by(folder, until)
             try:
                 if any(path.exists() for path in old):
-                    with _locked(root), contextlib.suppress(FileNotFoundError):  # another process has renamed it
+                    with _locked(root), contextlib.suppress(FileNotFoundError):  # another process renamed `folder`
                         _put_aside(root, old)
                     removed = True
             except OSError:
@@ -174,7 +174,7 @@ def written_by(run_id: uuid.UUID, markdown: str) -> str | None:
 
 
 def _heading(user_id: str, day: date) -> bytes:
-    """Return the heading: the day and the user id, and below them a comment with the id as JSON.
+    """Return the heading of a day's file: the day and the user id, and below them a comment with the id as JSON.
 
     In the first line, characters of the id that cannot be shown are replaced.
     """
@@ -184,9 +184,9 @@ def _heading(user_id: str, day: date) -> bytes:
 
 
 def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
-    """Return a summary below its time, and above them the comments that name its runs.
+    """Return the entry of a summary: comments that name its runs, then its time, then its text.
 
-    The text is changed where it contains such a comment, which could be taken for the beginning of another run.
+    Such comments inside the text are escaped, because they could be taken for the beginning of another run.
     """
     marks = "".join(f"<!-- run: {run} -->\n" for run in runs)
     body = text.strip().replace("<!-- run:", "&lt;!-- run:")
@@ -195,7 +195,7 @@ def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
 
 
 def _runs_in(content: bytes) -> dict[uuid.UUID, None]:
-    """Return the runs that a file names, in their order."""
+    """Return the runs that a file names, in the order of the text."""
     return {uuid.UUID(found.decode()): None for found in _RUN.findall(content)}
 
 
@@ -248,16 +248,16 @@ def _day_of(name: str) -> date | None:
 
 
 def _content(path: Path) -> bytes | None:
-    """Return the content; None if there is no such file. Raises `SummaryFilesError` if it cannot be read."""
+    """Return a file's content; None if there is no such file. Raises `SummaryFilesError` if it cannot be read."""
     with _reading(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return path.read_bytes()
     return None
 
 
 def _readable(path: Path) -> bytes:
-    """Return the content; empty if it cannot be read.
+    """Return a file's content; empty if it cannot be read.
 
-    In that case, a run may be written twice, which is better than not at all.
+    In that case, a run's summary may be written twice, which is better than not at all.
     """
     with contextlib.suppress(OSError):
         return path.read_bytes()
@@ -313,11 +313,11 @@ def _add(path: Path, heading: bytes, entry: bytes) -> None:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            folder.rmdir()  # fails unless it is empty
+            folder.rmdir()  # fails unless the folder is empty
         raise
     _keep(folder)
     if before is None:
-        _keep(folder.parent)  # the folder may be new
+        _keep(folder.parent)  # the folder may be new, so its entry is synced
 
 
 def _longer(held: bytes, heading: bytes, entry: bytes) -> bytes:
@@ -347,7 +347,7 @@ def _version(stat: os.stat_result | None) -> tuple[int, int, int] | None:
 
 
 def _keep(folder: Path) -> None:
-    """Sync a folder's list of files to the disk. Errors are ignored: the files are in the folder all the same."""
+    """Sync a folder's list of files to the disk. Errors are ignored: the files are in the folder without it, too."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

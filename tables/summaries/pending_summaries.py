@@ -12,12 +12,12 @@ from tables.windows.kept_rows import KeptRows
 from tables.windows.resident import Resident
 from tables.windows.rows_by_user import RowsByUser
 
-#: Maximum number of pending requests of one user. If there are more, those for the oldest days are given up.
+#: Maximum number of pending requests of one user. If there are more, requests for the oldest days are given up.
 MOST_OF_A_USER = 20
 
 
 class Pending(NamedTuple):
-    """A request, and its number of failed attempts."""
+    """A summary request, and its number of failed attempts."""
 
     request: SummaryRequest
     tries: int
@@ -39,12 +39,12 @@ class PendingSummaries(RowsByUser[Pending]):
         super().own(partitions)
 
     def of_user(self, partition: int, user_id: str) -> list[Pending]:
-        """Return a user's requests, oldest day first."""
+        """Return a user's pending requests, oldest day first."""
         held = super().of_user(partition, user_id)
         return sorted(held, key=lambda row: (row.request.date, str(row.request.run_id)))
 
     def keep(self, partition: int, pending: Pending) -> list[Pending]:
-        """Store a request. Return the requests that are given up because there are too many now."""
+        """Store a request. Return the requests that are given up, because the user now has too many."""
         self.put(partition, _key(pending.request.user_id, pending.request.run_id), pending)
         given_up = self.of_user(partition, pending.request.user_id)[:-MOST_OF_A_USER]
         for one in given_up:

@@ -1,4 +1,4 @@
-"""Names of users' folders: readable if that is safe, and never the same for two users."""
+"""Names of users' folders. A name is readable if that is safe, and two users never have the same name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hashlib
 import re
 import unicodedata
 
-#: Ids that are folder names without a change. They begin and end with a letter or digit, because other programs hide,
-#: strip or misread other characters there.
+#: User ids that are used as folder names without a change. They begin and end with a letter or digit, because other
+#: programs hide, strip or misread other characters at these places.
 _PLAIN = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 #: Names that are devices in Windows, with any extension.
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})

@@ -1,1 +1,1 @@
-"""A shard's vectors: their file, the FAISS index over it, and the ids that the shard may hold."""
+"""A shard's vectors: their file, the FAISS index of them, and a set of the ids that the shard may hold."""

@@ -30,12 +30,12 @@ _FEWEST_LISTS = 1_024
 
 @lru_cache(maxsize=16_384)
 def cell_of(user_id: str) -> int:
-    """The cell of a user: a stable hash of the id. Several users may share a cell."""
+    """Return the cell of a user: a stable hash of the user's id. Several users may share a cell."""
     return int.from_bytes(hashlib.blake2b(user_id.encode(), digest_size=4).digest(), "little") % CELLS
 
 
 def cells_of(users: Sequence[str]) -> Seqs:
-    """The cell of each user, int64[n]."""
+    """Return the cell of each user, int64[n]."""
     cells = {user: cell_of(user) for user in set(users)}
     return np.array([cells[user] for user in users], np.int64)
 
@@ -46,13 +46,13 @@ def matrix(vectors: Sequence[Vectors]) -> Vectors:
 
 
 def below(cosine: float) -> float:
-    """The greatest float32 less than `cosine`: a float32 above it is at least `cosine`."""
+    """Return the greatest float32 that is less than `cosine`. A float32 above the result is at least `cosine`."""
     single = np.float32(cosine)
     return float(single) if float(single) < cosine else float(np.nextafter(single, np.float32(-2)))
 
 
 def earlier_copies(vectors: Vectors, cosine: float) -> dict[int, Seqs]:
-    """For each row of float32[n, d]: the earlier rows whose cosine with it is at least `cosine`, ascending.
+    """For each row of float32[n, d], return the earlier rows whose cosine with it is at least `cosine`, ascending.
 
     A row has no entry if there are no such earlier rows.
     """
@@ -80,23 +80,23 @@ class Cells:
         raise NotImplementedError
 
     def seqs(self) -> Seqs:
-        """The numbers of all vectors, ascending."""
+        """Return the memory numbers of all vectors, ascending."""
         raise NotImplementedError
 
     def list_of(self, cell: int) -> int:
-        """The place of a cell's list in the FAISS index; -1 if the cell has no list."""
+        """Return the place of a cell's list in the FAISS index; -1 if the cell has no list."""
         raise NotImplementedError
 
     def lists_of(self, cells: Seqs) -> Seqs:
-        """`list_of` for each cell, int64[n]."""
+        """Return the result of `list_of` for each cell, int64[n]."""
         raise NotImplementedError
 
     def gone_in(self, place: int) -> int:
-        """The number of removed rows in a list. A removed row is a vector of zeros with the memory number -1."""
+        """Return the number of removed rows in a list. A removed row has a vector of zeros and the number -1."""
         return 0
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The memory numbers of all vectors in a cell, of all its users, in no order."""
+        """Return the memory numbers of all vectors in a cell, of all its users, in no particular order."""
         if (place := self.list_of(cell)) < 0:
             return np.empty(0, np.int64)
         lists = self._index.invlists
@@ -108,13 +108,16 @@ class Cells:
         return held
 
     def size_of(self, cell: int) -> int:
-        """The number of vectors in a cell, of all its users."""
+        """Return the number of vectors in a cell, of all its users."""
         if (place := self.list_of(cell)) < 0:
             return 0
         return int(self._index.invlists.list_size(place)) - self.gone_in(place)
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
-        """The cosine of `query`, float32[d], with each vector of `seqs`, in their order; 0 for a missing vector."""
+        """Return the cosine of `query`, float32[d], with each vector of `seqs`, in the order of `seqs`.
+
+        The cosine is 0 for a missing vector.
+        """
         found = np.zeros(len(seqs), np.float32)
         if not len(seqs) or (place := self.list_of(cell)) < 0:
             return found
@@ -142,7 +145,10 @@ class Cells:
         return found
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """The `k` vectors in a cell that are nearest to `query`, of any user, as (seq, cosine), nearest first."""
+        """Return the `k` vectors in a cell that are nearest to `query`, of any user, as (seq, cosine).
+
+        The nearest vector is the first.
+        """
         if (place := self.list_of(cell)) < 0:
             return []
         lists, coarse = np.array([[place]], np.int64), np.zeros((1, 1), np.float32)
@@ -152,7 +158,7 @@ class Cells:
         return found[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """For each row of `queries`, float32[n, d]: the numbers of the near vectors in the row's cell, ascending.
+        """For each row of `queries`, float32[n, d], return the numbers of near vectors in the row's cell, ascending.
 
         A vector is near if its cosine with the row is at least `cosine`; it may be of any user. A row without near
         vectors has no entry. One FAISS call serves all rows: for a batch with a thousand users, one matrix product
@@ -172,7 +178,7 @@ class Cells:
 
 
 def empty_lists(dimension: int, lists: int) -> Any:
-    """A FAISS index with this number of empty lists. The caller chooses the list of each vector that it adds."""
+    """Return a FAISS index with this number of empty lists. The caller chooses the list of each added vector."""
     quantizer = faiss.IndexFlatIP(dimension)
     index = faiss.IndexIVFFlat(quantizer, dimension, lists, faiss.METRIC_INNER_PRODUCT)
     index.own_fields = True
@@ -182,7 +188,7 @@ def empty_lists(dimension: int, lists: int) -> Any:
 
 
 class VectorIndex(Cells):
-    """Cells in memory: new vectors that are not yet in a segment."""
+    """An index in memory, for new vectors that are not yet in a segment."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__(dimension)
@@ -228,11 +234,14 @@ class VectorIndex(Cells):
         self._index.ntotal = old.ntotal
 
     def remove(self, seqs: Seqs) -> int:
-        """Remove the vectors with these numbers. Return the number of vectors that were there."""
+        """Remove the vectors with these numbers. Return the number of removed vectors."""
         return int(self._index.remove_ids(np.ascontiguousarray(seqs, np.int64))) if len(seqs) and len(self) else 0
 
     def lists(self) -> list[tuple[int, Seqs, Vectors]]:
-        """(cell, numbers, vectors) of each cell with vectors, by ascending cell. Valid until the index changes."""
+        """Return (cell, numbers, vectors) of each cell with vectors, by ascending cell.
+
+        The arrays are valid until the index changes.
+        """
         lists, found = self._index.invlists, []
         for cell, place in sorted(self._lists.items()):
             if size := lists.list_size(place):

@@ -32,7 +32,7 @@ class Stamp(NamedTuple):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A segment: the number in its file name, its rows when it was written, and the bytes of its file.
+    """A segment in the manifest: the number in its file name, its rows when it was written, and its file's bytes.
 
     `gone` is the number of rows that were removed since it was written.
     """
@@ -50,8 +50,8 @@ class Named(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The segments of a shard, and the catalog to which they belong.
 
-    `changes` is the catalog's number of changes at a moment when the segments had exactly its vectors. None: the
-    segments may lack vectors.
+    `changes` is the value of the catalog's counter of changes at a moment when the segments had exactly the catalog's
+    vectors. If it is None, the segments may lack vectors.
     """
 
     shard: uuid.UUID
@@ -74,7 +74,7 @@ def name_of(number: int) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest in a shard's folder; None if it is missing, unreadable or of another format."""
+    """Return the manifest in a shard's folder; None if it is missing, unreadable or of another format."""
     try:
         found = _decode((folder / NAME).read_bytes())
     except (OSError, msgspec.MsgspecError):
@@ -83,10 +83,10 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest. Raises OSError."""
+    """Replace the manifest in a shard's folder. Raises OSError."""
     write_whole(folder / NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
 def segment_files(folder: Path) -> list[Path]:
-    """All segment files in a shard's folder, including files that no manifest names."""
+    """Return all segment files in a shard's folder, including files that no manifest names."""
     return sorted((folder / FOLDER).glob("*.ivf*"))

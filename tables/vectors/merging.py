@@ -2,7 +2,7 @@
 
 When nothing is left to merge, each segment is more than twice as large as all smaller segments together, unless a
 merged segment would exceed `MOST_ROWS`. So a search reads few segments. Merges start once a minute. Under a heavy
-load, many segments of the same size are written in a minute; then a merge also starts when there are too many.
+load, many segments of the same size are written in a minute. So a merge also starts when there are too many segments.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ _NICE: Final = 10
 
 
 def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
-    """Return the segments to merge, by their places in `sizes`; empty if no merge is due.
+    """Return the segments to merge, by their places in `sizes`; an empty list if no merge is needed.
 
-    `sizes` has for each segment its rows, with the removed ones, and the number of removed rows. A single place
-    means: rewrite this segment without its removed rows. A segment is merged with the smaller ones unless it is more
-    than `_RATIO` times as large as they are together; for this comparison, they count as at least `small` rows.
+    `sizes` has for each segment the number of all rows, and the number of removed rows among them. If the result has
+    only one place, that segment is to be rewritten without its removed rows. A segment is merged with all smaller
+    ones unless it is more than `_RATIO` times as large as these together. For this comparison, the smaller ones count
+    as at least `small` rows.
     """
     living = [rows - gone for rows, gone in sizes]
     wasted = [place for place, (rows, gone) in enumerate(sizes) if gone > _GONE * rows]
@@ -45,14 +46,14 @@ def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
         if chosen and (living[place] > _RATIO * max(weight, small) or rows + living[place] > MOST_ROWS):
             if len(chosen) > 1:
                 break
-            chosen, rows = [], 0  # the only chosen segment stays: the next one is too large for a merge with it
+            chosen, rows = [], 0  # the chosen segment is not merged, because the next one is too large
         chosen.append(place)
         rows, weight = rows + living[place], weight + living[place]
     return sorted(chosen) if len(chosen) > 1 else wasted[:1]
 
 
 class Writing:
-    """A segment that a thread is writing. When it is `done`, `error` is the reason if the write failed, else None."""
+    """A segment that a thread is writing. When it is `done`, `error` is the reason of a failure, or None."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Writing:
         self._thread.join()
 
     def give_up(self) -> None:
-        """Stop the thread, wait for it, and remove the file."""
+        """Stop the thread that writes the segment, wait for its end, and remove the segment's file."""
         self._stop.set()
         self._thread.join()
         self.discard()

@@ -1,4 +1,4 @@
-"""A sealed segment of a shard's vectors: a mapped file, of which memory has only the parts that are read.
+"""A sealed segment of a shard's vectors: a mapped file, of which only the parts that are read are in memory.
 
     segment = Segment.opened(path, 384)      # None if the file is incomplete
     segment.similarities(cell, query, seqs)
@@ -34,14 +34,14 @@ class Segment(Cells):
         with path.open("rb") as file:
             file.seek(layout.gone_at)
             self._bits = np.frombuffer(bytearray(file.read((layout.rows + 7) // 8)), np.uint8)
-        #: Removed rows, ascending.
+        #: The removed rows of the file, ascending.
         self._gone = np.empty(0, np.int64)
         if self._bits.any():
             self._gone = np.sort(self._places[self._is_gone()].astype(np.int64))
 
     @classmethod
     def opened(cls, path: Path, dimension: int) -> Segment | None:
-        """The segment, or None if its file is missing, incomplete, damaged or of another dimension."""
+        """Open a segment. Return None if its file is missing, incomplete, damaged or of another dimension."""
         try:
             layout = read_layout(path)
             if layout is None or layout.dimension != dimension or not layout.rows:
@@ -81,11 +81,11 @@ class Segment(Cells):
         return held[~self._is_gone()] if len(self._gone) else held
 
     def _is_gone(self) -> npt.NDArray[np.bool_]:
-        """Whether each row is removed, bool[n], in the order of `_seqs`."""
+        """Return whether each row is removed, bool[n], in the order of `_seqs`."""
         return np.unpackbits(self._bits, count=self.layout.rows, bitorder="little").astype(np.bool_)
 
     def wipe(self, seqs: Seqs) -> int:
-        """Overwrite the vectors with these numbers in the file. Return the number of vectors that the file had.
+        """Overwrite the vectors with these numbers in the file. Return the number of vectors that were overwritten.
 
         If it raises OSError, the vectors are removed in memory, but the file may still have some of them.
         """
@@ -102,12 +102,12 @@ class Segment(Cells):
         self._gone = np.sort(np.concatenate([self._gone, rows]))
         self._wipe_rows(rows)
         with self.path.open("r+b", buffering=0) as file:
-            for byte in np.unique(hits // 8).tolist():  # last: a set bit means that the row is overwritten
+            for byte in np.unique(hits // 8).tolist():  # written last: a set bit means that the row is overwritten
                 os.pwrite(file.fileno(), self._bits[byte].tobytes(), self.layout.gone_at + byte)
         return len(hits)
 
     def wipe_again(self) -> None:
-        """Overwrite every removed row again, even if an earlier process has removed it. Raises OSError."""
+        """Overwrite every removed row again, because an earlier overwrite may not be on the disk. Raises OSError."""
         self._wipe_rows(self._gone)
 
     def sync(self) -> None:
@@ -127,9 +127,9 @@ class Segment(Cells):
 
 
 class SegmentRows:
-    """The rows of a segment that are not removed yet when this object is made: a source of a new segment.
+    """The rows of a segment as a source of a new segment. Rows that are already removed are left out.
 
-    A row that is removed after that is copied as a removed row.
+    A row that is removed after this object was made is copied as a removed row.
     """
 
     def __init__(self, segment: Segment) -> None:

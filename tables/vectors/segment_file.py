@@ -26,7 +26,8 @@ from tables.vectors.index import Seqs, empty_lists, faiss
 
 _FOOT: Final = struct.Struct("<8sQQQIIII")
 _MARK: Final = b"SltSeg_1"
-#: Offsets in a serialized empty FAISS index: of the number of vectors, and of the number of lists.
+#: Byte offsets in a serialized empty FAISS index: the number of vectors is at the first, the number of lists at the
+#: second.
 _TOTAL_AT: Final = 8
 _LISTS_AT: Final = 37
 #: One write takes at most `_BUFFERS` buffers (the system allows 1,024), and about `_BYTES` bytes.
@@ -35,7 +36,7 @@ _BYTES: Final = 1 << 20
 
 
 class Layout(NamedTuple):
-    """The segment's number and dimension, and the offsets of the file's parts, in bytes.
+    """The number and the dimension of a segment, and the offsets of the parts of its file, in bytes.
 
     `starts` has for each list the number of rows before it; the last entry is the number of all rows.
     """
@@ -55,28 +56,28 @@ class Layout(NamedTuple):
         return int(self.starts[-1])
 
     def vector_at(self, place: int, row: int) -> int:
-        """The offset in bytes of a row's vector. The row must be in the list `place`."""
+        """Return the offset in bytes of a row's vector. The row must be in the list `place`."""
         start = int(self.starts[place])
         return self.data_at + start * (4 * self.dimension + 8) + (row - start) * 4 * self.dimension
 
     def number_at(self, place: int, row: int) -> int:
-        """The offset in bytes of a row's number. The row must be in the list `place`."""
+        """Return the offset in bytes of a row's memory number. The row must be in the list `place`."""
         start, end = int(self.starts[place]), int(self.starts[place + 1])
         return self.data_at + start * 8 + end * 4 * self.dimension + (row - start) * 8
 
 
 class Lists(Protocol):
-    """A source of a new segment. `cells` are ascending; `sizes` has the number of live rows of each cell."""
+    """Source rows for a new segment. `cells` ascend. `sizes` counts the rows of each cell that are not removed."""
 
     cells: Seqs
     sizes: Seqs
 
     def pieces(self, place: int) -> tuple[list[Any], list[Any]]:
-        """The vectors, and the numbers, of the live rows of the cell at this place in `cells`, as buffers."""
+        """Return the vectors and the memory numbers of the cell `cells[place]`, as buffers, without removed rows."""
 
 
 class Stopped(Exception):
-    """The caller of `write` stopped it."""
+    """The caller of `write` has stopped the writing of a segment."""
 
 
 def write(
@@ -124,7 +125,7 @@ def write(
 
 
 def _places(cells: Seqs, wanted: Seqs) -> list[int]:
-    """The place of each wanted cell in `cells`; -1 if it is not there."""
+    """Return the index in `cells` of each wanted cell; -1 if `cells` does not have it."""
     if not len(cells):
         return [-1] * len(wanted)
     places = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
@@ -133,7 +134,7 @@ def _places(cells: Seqs, wanted: Seqs) -> list[int]:
 
 
 def _head(dimension: int, sizes: Seqs) -> bytes:
-    """The start of the file in FAISS's format: the index, the type of its lists and their sizes."""
+    """Return the start of the file in FAISS's format: the index, the type of its lists and their sizes."""
     empty = faiss.serialize_index(empty_lists(dimension, 1)).tobytes()
     head = bytearray(empty[: empty.index(b"ilar")])
     struct.pack_into("<q", head, _TOTAL_AT, int(sizes.sum()))
@@ -143,7 +144,10 @@ def _head(dimension: int, sizes: Seqs) -> bytes:
 
 
 def _tables(number: int, dimension: int, cells: Seqs, head: bytes, numbers: Seqs) -> list[bytes]:
-    """The tables and the footer. A row that was removed during the copy has the number -1 and a set bit."""
+    """Return the tables and the footer of a segment's file.
+
+    A row that was removed while the rows were copied has the number -1 and a set bit.
+    """
     places = np.argsort(numbers, kind="stable")
     tables = numbers[places].astype("<i8").tobytes(), places.astype("<i4").tobytes()
     bits = np.packbits(numbers[places] < 0, bitorder="little").tobytes()
@@ -157,9 +161,9 @@ def _tables(number: int, dimension: int, cells: Seqs, head: bytes, numbers: Seqs
 
 
 def read_layout(path: Path) -> Layout | None:
-    """Return the layout; None if the file is too short or one of its tables is damaged. Raises OSError.
+    """Return the layout of a segment's file; None if it is too short or a table is damaged. Raises OSError.
 
-    It reads all of the file except the rows: about twelve bytes for each row.
+    All of the file except the rows is read, which is about twelve bytes for each row.
     """
     with path.open("rb") as file:
         length = os.fstat(file.fileno()).st_size

@@ -1,4 +1,4 @@
-"""All vectors of a shard, in cells: sealed segments, which are mapped files, and new vectors in memory.
+"""The index of all vectors of a shard: sealed segments, which are mapped files, and new vectors in memory.
 
     index = SegmentedIndex(folder, 384, "shard 0")
     index.stamp = catalog.next_stamp               # called for the stamp of each new manifest
@@ -9,8 +9,8 @@
 
 When there are enough new vectors, they are frozen, and a thread seals them: it writes them into a segment. Another
 thread merges segments. The next call of `add` (if it seals) or `tidy` takes over finished segments and replaces the
-manifest. After a crash, there is the old manifest or the new one. At the next opening, vectors that the segments
-lack are added from the catalog. If the disk is full, segments are written later.
+manifest. After a crash, there is the old manifest or the new one. At the next opening, vectors that the segments lack
+are added from the catalog. If the disk is full, segments are written later.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ log = logging.getLogger(__name__)
 #: `add` seals new vectors when they have at least `_SEAL_BYTES`, and are at least 1/`_SEAL_SHARE` of all rows.
 _SEAL_BYTES: Final = 16 << 20
 _SEAL_SHARE: Final = 128
-#: `tidy` waits until a new segment is written only if it has at most 1/`_LITTLE` of `enough` rows.
+#: `tidy` waits for the end of a write only if the new segment has at most 1/`_LITTLE` of `enough` rows.
 _LITTLE: Final = 8
 #: If there are more segments than this, `add` starts a merge when it seals vectors. Otherwise only `tidy` does.
 _MANY: Final = 8
 #: `tidy` always seals the new vectors of an index with at most `SMALL` rows. In a larger index, it seals them when
-#: they are a tenth of all rows, or when it has postponed this `PUT_OFF` times.
+#: they are a tenth of all rows, or when it has postponed the sealing `PUT_OFF` times.
 SMALL: Final = 10_000
 PUT_OFF: Final = 60
 
 
 class _NewLists:
-    """A source of a new segment: an index in memory, which must not change while the segment is written."""
+    """The rows of an index in memory as a source of a new segment. The index must not change during the write."""
 
     def __init__(self, index: VectorIndex) -> None:
         held = index.lists()
@@ -69,8 +69,8 @@ class SegmentedIndex:
 
     def __init__(self, folder: Path, dimension: int, name: str) -> None:
         self.dimension = dimension
-        #: Returns the stamp of the next manifest, given the stamp of the last one. While it is None, no manifest is
-        #: written, and only this object knows its segments.
+        #: A function that returns the stamp of the next manifest, given the stamp of the last one. While it is None,
+        #: no manifest is written, and only this object knows its segments.
         self.stamp: Callable[[Stamp | None], Stamp] | None = None
         self._folder, self._name = folder, name
         self._manifest: Manifest | None = None
@@ -148,25 +148,25 @@ class SegmentedIndex:
 
     @property
     def unsealed(self) -> int:
-        """The number of vectors that are only in memory."""
+        """The number of vectors that are only in memory, not in a segment."""
         return len(self._new) + len(self._frozen)
 
     def seqs(self) -> Seqs:
-        """The numbers of all vectors, ascending."""
+        """Return the memory numbers of all vectors, ascending."""
         held = [part.seqs() for part in self._parts]
         return np.sort(np.concatenate(held)) if held else np.empty(0, np.int64)
 
     # queries
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The memory numbers of all vectors in a cell, of all its users, in no order."""
+        """Return the memory numbers of all vectors in a cell, of all its users, in no particular order."""
         found = [part.seqs_in(cell) for part in self._parts if part.list_of(cell) >= 0]
         if not found:
             return np.empty(0, np.int64)
         return found[0] if not found[1:] else np.concatenate(found)
 
     def size_of(self, cell: int) -> int:
-        """The number of vectors in a cell, of all its users."""
+        """Return the number of vectors in a cell, of all its users."""
         size = self._sizes.get(cell)
         if size is None:
             size = 0
@@ -176,7 +176,7 @@ class SegmentedIndex:
         return size
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
-        """The cosine of `query`, float32[d], with each vector of `seqs`, in their order; 0 for a missing vector."""
+        """Return the cosine of `query`, float32[d], with each vector of `seqs`. See `Cells.similarities`."""
         found: Vectors | None = None
         for part in self._parts:
             if part.list_of(cell) >= 0:
@@ -185,12 +185,12 @@ class SegmentedIndex:
         return np.zeros(len(seqs), np.float32) if found is None else found
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """The `k` vectors in a cell that are nearest to `query`, of any user, as (seq, cosine), nearest first."""
+        """Return the `k` vectors in a cell that are nearest to `query`, nearest first. See `Cells.nearest`."""
         found = [one for part in self._parts for one in part.nearest(cell, query, k)]
         return sorted(found, key=lambda one: -one[1])[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """For each row of `queries`, float32[n, d]: the numbers of the near vectors in the row's cell, ascending.
+        """For each row of `queries`, float32[n, d], return the numbers of near vectors in the row's cell, ascending.
 
         See `Cells.near`.
         """
@@ -216,7 +216,7 @@ class SegmentedIndex:
             self._make_room()
 
     def build(self, lists: Lists) -> bool:
-        """Write a segment of these rows, which need not fit in memory. Return False if the write failed. Blocks."""
+        """Write a segment of these rows, which need not fit in memory, and wait for it. Return False if it failed."""
         self._finish(self._merging)
         self._merging = self._writing([], lambda: [lists])
         self._finish(self._merging)
@@ -227,7 +227,7 @@ class SegmentedIndex:
         if self._stuck or len(self._new) < self.enough:
             return
         if self._sealing is not None and len(self._new) >= 2 * self.enough:
-            self._finish(self._sealing)  # wait: with a slow disk, new vectors would fill the memory
+            self._finish(self._sealing)  # wait, because with a slow disk, new vectors would fill the memory
         self._seal()
         if len(self._segments) > _MANY:
             self._merge()
@@ -246,7 +246,7 @@ class SegmentedIndex:
             return
         seqs = np.ascontiguousarray(seqs, np.int64)
         if self._sealing is not None:
-            self._sealing.wait()  # its thread reads the frozen vectors; the wait is short
+            self._sealing.wait()  # the sealing thread reads the frozen vectors; the wait is short
         self._new.remove(seqs)
         self._frozen.remove(seqs)
         if self._sealing is not None or self._merging is not None:
@@ -261,9 +261,9 @@ class SegmentedIndex:
         self._set_parts()
 
     def tidy(self) -> None:
-        """Take over finished segments, seal new vectors (see `SMALL`), and start a merge if one is due.
+        """Take over finished segments, seal new vectors (see `SMALL`), and start a merge if one is needed.
 
-        Call it once a minute. It waits until a segment is written only if the segment is small (`_LITTLE`).
+        Call it once a minute. It waits for the end of a write only if the segment is small (`_LITTLE`).
         """
         self._take_over()
         self._stuck = False
@@ -280,14 +280,14 @@ class SegmentedIndex:
             self._finish(self._merging)
 
     def seal(self) -> None:
-        """Seal all vectors in memory, except those for which the disk has no room. Blocks."""
+        """Seal all vectors in memory, and wait for it. Vectors for which the disk has no room stay in memory."""
         self._finish(self._sealing)
-        for _ in range(2):  # frozen vectors that could not be sealed before, then new ones
+        for _ in range(2):  # first frozen vectors of a failed attempt, then new vectors
             self._seal()
             self._finish(self._sealing)
 
     def merge_all(self) -> None:
-        """Merge segments until no merge is due, or a write fails. Blocks."""
+        """Merge segments until no merge is needed or a write fails. Blocks."""
         self._stuck = False
         while not self._stuck:
             self._merge()
@@ -307,7 +307,7 @@ class SegmentedIndex:
             raise DataDirError(self._folder, f"forgotten vectors cannot be overwritten: {exc.strerror}") from exc
 
     def hold(self, held: bool) -> None:
-        """With True, keep the set of segment files as it is until the call with False.
+        """If `held` is True, do not add or remove segment files until the call with False.
 
         Removed vectors are still overwritten in the files.
         """
@@ -316,7 +316,7 @@ class SegmentedIndex:
     def note(self, changes: int | None) -> None:
         """Record in the manifest that the segments have exactly the catalog's vectors after this number of changes.
 
-        None: the segments may differ from the catalog. Raises OSError.
+        If `changes` is None, record that the segments may differ from the catalog. Raises OSError.
         """
         if self._manifest is None:
             return
@@ -353,7 +353,7 @@ class SegmentedIndex:
         self.drop_others()
 
     def discard(self) -> None:
-        """Release the segments and remove their files, which only this index uses."""
+        """Close this index, and remove the files of its segments, which no other index uses."""
         self._give_up_merging()
         if self._sealing is not None:
             self._sealing.give_up()
@@ -374,7 +374,7 @@ class SegmentedIndex:
         self._sealing = self._writing([frozen], lambda: [_NewLists(frozen)])
 
     def _merge(self) -> None:
-        """Start a thread that merges segments, if a merge is due."""
+        """Start a thread that merges segments, if a merge is needed."""
         if self._merging is not None or self._held or self._stuck:
             return
         sizes = [(segment.layout.rows, segment.gone) for segment in self._segments]
@@ -390,13 +390,16 @@ class SegmentedIndex:
         return Writing(path, number, self.dimension, sources, lists, self._guard)
 
     def _take_over(self) -> None:
-        """Take over finished segments."""
+        """Replace the sources of all finished segments by these segments."""
         for job in (self._sealing, self._merging):
             if job is not None and job.done:
                 self._finish(job)
 
     def _finish(self, job: Writing | None) -> None:
-        """Wait for the job, and replace its sources by its segment. During a `hold`, do nothing."""
+        """Wait until the job has written its segment, and replace the job's sources by the segment.
+
+        During a `hold`, do nothing.
+        """
         if job is None or self._held:
             return
         job.wait()
@@ -429,7 +432,7 @@ class SegmentedIndex:
         self._set_parts()
 
     def _sealed(self, job: Writing) -> list[Segment]:
-        """A list with the written segment; empty if there was no row to write.
+        """Return a list with the written segment; an empty list if there was no row to write.
 
         Vectors that were removed while the segment was written are removed from it.
         """

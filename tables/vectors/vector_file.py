@@ -37,7 +37,7 @@ _ZERO_SLOTS: Final = 256
 
 
 class Head(NamedTuple):
-    """The identity of a file: its shard, its number, and the dimension of its vectors."""
+    """The identity of a file of vectors: its shard, its number, and the dimension of its vectors."""
 
     shard: uuid.UUID
     number: int
@@ -49,7 +49,7 @@ def path_of(folder: Path, number: int) -> Path:
 
 
 def digests(vectors: Matrix) -> Digests:
-    """A digest, uint64, of each vector of float32[n, d]. Different vectors almost never have the same digest.
+    """Return a digest, uint64, of each vector of float32[n, d]. Different vectors almost never have the same digest.
 
     A vector of zeros has the digest 0.
     """
@@ -60,7 +60,7 @@ def digests(vectors: Matrix) -> Digests:
 
 
 class VectorFile:
-    """The file, opened; it is created if it is missing.
+    """The opened file of a shard's vectors. It is created if it is missing.
 
     Raises `DataDirError` if the file belongs to another catalog, or the disk fails.
     """
@@ -105,7 +105,7 @@ class VectorFile:
                 os.ftruncate(self._file, HEAD_BYTES + slots * self._width)
 
     def put(self, first: int, vectors: Matrix) -> None:
-        """Write float32[n, d] into the slots from `first` on; they are on the disk when it returns.
+        """Write vectors, float32[n, d], into the slots from `first` on. They are on the disk when the method ends.
 
         Raises ValueError if the dimension differs.
         """
@@ -116,11 +116,11 @@ class VectorFile:
             sync_data(self._file)
 
     def read(self, slots: Slots) -> Matrix:
-        """The vectors, float32[n, d], in the order of `slots`; zeros for slots past the end."""
+        """Return the vectors in these slots, float32[n, d], in the order of `slots`; zeros for slots past the end."""
         return self.reader()(slots)
 
     def reader(self) -> Callable[[Slots], Matrix]:
-        """Return a function like `read` that maps the file only once. Slots that are added later are zeros for it."""
+        """Return a function like `read` that maps the file once. It returns zeros for slots that are added later."""
         dimension, held = self.head.dimension, self.slots
         empty = np.empty((0, dimension), np.float32)
         mapped = np.memmap(self.path, "<f4", "r", HEAD_BYTES, (held, dimension)).view(np.ndarray) if held else empty
@@ -136,7 +136,7 @@ class VectorFile:
         return read
 
     def wipe(self, slots: Slots) -> None:
-        """Overwrite slots with zeros."""
+        """Overwrite the vectors in these slots with zeros."""
         if not len(slots):
             return
         slots = np.sort(slots)

@@ -1,4 +1,4 @@
-"""Kept rows: the rows of a table that are already in its changelog, as bytes by partition and key, in key order."""
+"""Kept rows: the encoded rows of a table that its changelog already has, by partition, sorted by key."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-#: The number of rows that a scan reads at a time. It holds no more rows in memory.
+#: The number of rows that a scan reads at a time. This is also the maximum number that it holds in memory.
 PORTION: Final = 1_000
 
 
 class KeptRows(Protocol):
-    """The kept rows of one table.
+    """The rows of one table that its changelog already has.
 
-    Rows on disk change only when `WindowStores.commit` writes the partition's batch, not at `write` or `restore`.
+    If they are on disk, `write` and `restore` only add to the partition's batch, which `WindowStores.commit` writes.
     """
 
     def get(self, partition: int, key: bytes) -> bytes | None: ...
@@ -27,17 +27,21 @@ class KeptRows(Protocol):
     def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Write rows that were read from the changelog.
 
-        Also request that deleted rows be erased from the disk, because no forget command requests it on this worker.
+        If they delete rows, also request the erasure of the deleted rows from the disk. No forget command requests it
+        on this worker, because the command was carried out before.
         """
 
     def partitions(self) -> Iterable[int]:
         """Return the partitions that may have kept rows."""
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Release the memory held for all other partitions."""
+        """Release the memory of all partitions that are not in `partitions`."""
 
     def is_fitted(self, partition: int) -> bool:
-        """True if the partition's tables are consistent, apart from rows that the present recovery restores."""
+        """Return whether the partition's tables are consistent with each other.
+
+        Rows that the present recovery restores are not considered.
+        """
 
 
 class MemoryRows:
@@ -45,7 +49,7 @@ class MemoryRows:
 
     def __init__(self) -> None:
         self._rows: dict[int, dict[bytes, bytes]] = {}
-        self._keys: dict[int, list[bytes]] = {}  # sorted; built on demand
+        self._keys: dict[int, list[bytes]] = {}  # the sorted keys of a partition, built on demand
 
     def get(self, partition: int, key: bytes) -> bytes | None:
         rows = self._rows.get(partition)

@@ -1,8 +1,8 @@
 """A partition's window rows on disk: a RocksDB without a write-ahead log, because the changelogs have the same rows.
 
-Rows are written in batches. Each batch also writes the state after it (`State`). If the process is killed, the newest
-batches may be lost, but only as a whole. The stored state has the place up to which each changelog is included. The
-worker reads the changelogs from there.
+Rows are written in batches. Each batch also writes the store's new `State`. If the process is killed, the newest
+batches may be lost, but never a part of a batch. The state has the offset up to which the rows include each
+changelog. The worker then reads the changelog from that offset on.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tables.windows.kept_rows import PORTION
 
 log = logging.getLogger(__name__)
 
-#: Format of keys and values. A store of another format is recreated from the changelogs.
+#: The version of the format of keys and values. A store with another version is recreated from the changelogs.
 FORMAT: Final = 1
 #: Key of the stored `State`. No table's keys begin with it.
 STATE_KEY: Final = b"\x00state"
-#: Key prefix of pending erasures. The time of the request (epoch ms) and the key prefix of the deleted rows follow.
+#: Key prefix of pending erasure requests. The request's time (epoch ms) and the deleted rows' key prefix follow it.
 ERASE: Final = b"\x00erase"
 #: Key of the number of times that `erase` has rewritten files. It is not in `State`: another thread writes it.
 REWRITTEN: Final = b"\x00rewritten"
@@ -58,11 +58,12 @@ OPEN_FILES: Final = 48
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place in a changelog: the stored rows include all of its records before `offset`.
+    """A place in a changelog: the stored rows include all of the changelog's records before `offset`.
 
     `rows` is the number of rows read or written since the changelog was last read from its start. At the time `at`
     (epoch ms), the changelog still had each tombstone after `offset` that deletes a stored row; Kafka removes
-    tombstones later. The rows include all changes by records of the source topic before offset `read`; 0: unknown.
+    tombstones later. `read` is an offset of the source topic: the rows include all changes by earlier records of that
+    topic. It is 0 if the offset is unknown.
     """
 
     topic_id: str
@@ -73,10 +74,10 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """The store's state after a batch. `fitted`: the tables, each up to its place, are consistent with each other.
+    """The state of a store after a batch. `places` has the place in each changelog, by the changelog's name.
 
-    `changes` grows with each batch that has rows. It starts at a random number, so that two stores have different
-    numbers.
+    `fitted` is true if the tables, each up to its place, are consistent with each other. `changes` grows with each
+    batch that has rows. It starts at a random number, so that two stores have different numbers.
     """
 
     format: int = FORMAT
@@ -86,7 +87,7 @@ class State(msgspec.Struct):
 
 
 class Copied(NamedTuple):
-    """The least content of a store's copy. `in_files`: the copy may have deleted rows that are yet to be erased."""
+    """A store's state when its copy began. `in_files` is true if the copy may have deleted rows not yet erased."""
 
     places: dict[str, Place]
     changes: int
@@ -97,7 +98,7 @@ _decode_state: Final = msgspec.json.Decoder(State).decode
 
 
 class Memory:
-    """Block cache and write buffers that all stores of a process share."""
+    """RocksDB's block cache and write buffers. All stores of a process share them."""
 
     def __init__(self) -> None:
         self.cache = rocksdict.Cache(CACHE_BYTES)
@@ -138,10 +139,10 @@ class _DamagedRows(Exception):
 
 
 class PartitionStore:
-    """The rows of one partition. Use it in one thread; only `snapshot`, `erase` and `close` may run in others.
+    """The window rows of one partition. All methods but `snapshot`, `erase` and `close` must run in one thread.
 
-    Raises `WindowsLocked` if another process, or another worker in this process, has the store open; `DataDirError`
-    if the disk fails. A damaged store is removed and recreated, because the changelogs have all of its rows.
+    Raises `WindowsLocked` if another process, or another worker in this process, has the store open, and
+    `DataDirError` if the disk fails. A damaged store is recreated, because the changelogs have all of its rows.
     """
 
     def __init__(self, folder: Path, memory: Memory) -> None:
@@ -153,7 +154,7 @@ class PartitionStore:
         try:
             self.state = self._kept_state()
             self._rewritten = int(self.get(REWRITTEN) or 0)
-        except DataDirError:  # a store that stays open cannot be opened again
+        except DataDirError:  # if the store stayed open, it could not be opened again
             self._db.close()
             raise
         if self.state.format != FORMAT:
@@ -182,7 +183,7 @@ class PartitionStore:
         """Open RocksDB. Raises `_DamagedRows`, `WindowsLocked`, `DataDirError`."""
         try:
             return rocksdict.Rdict(str(self.folder), self._memory.options())
-        except Exception as exc:  # rocksdict has no narrower class
+        except Exception as exc:  # rocksdict has no narrower class of exceptions
             said = _line(exc)
             if "/LOCK" in said:
                 raise WindowsLocked(self.folder) from exc
@@ -209,7 +210,7 @@ class PartitionStore:
             return found
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield rows, `PORTION` at a time: the store cannot be closed while an iterator of RocksDB is open."""
+        """Yield rows by key prefix, read in portions, because an open iterator of RocksDB would prevent `close`."""
         key = prefix
         while portion := self._portion(key, prefix):
             yield from portion
@@ -246,11 +247,11 @@ class PartitionStore:
 
     @property
     def changes(self) -> int:
-        """Changes with each batch that has rows, and each `erase` that rewrites files. Reopening keeps the number."""
+        """A number that grows with each batch of rows and each `erase` that rewrites files. It is kept on disk."""
         return self.state.changes + self._rewritten
 
     def commit(self, state: State) -> None:
-        """Write the batch and the state after it, atomically: after a kill, either both are stored or neither."""
+        """Write the batch and the new state atomically. If the process is killed, both are stored or neither."""
         batch, self._batch = self._batch, rocksdict.WriteBatch(raw_mode=True)
         state.changes = self.state.changes + (len(batch) > 0)
         batch.put(STATE_KEY, msgspec.json.encode(state))
@@ -278,7 +279,7 @@ class PartitionStore:
         """Rewrite files without the rows whose erasure was requested before `before_ms` (epoch ms).
 
         Once a day, all files are rewritten, so that no key of a deleted row stays. Return the number of requests that
-        are done. If it raises `DataDirError`, the requests stay pending.
+        were carried out. If it raises `DataDirError`, the requests stay pending.
         """
         with self._closing:
             if self._closed:
@@ -302,7 +303,7 @@ class PartitionStore:
                 self._db.write(done, self._unlogged)
                 self._rewritten += 1
                 self._db.flush()
-                self._rewrite(ERASE, _after(ERASE))  # the keys of the requests name users, too
+                self._rewrite(ERASE, _after(ERASE))  # erase the deleted requests too: their keys name users
             return len(due)
 
     def _is_whole_due(self, now_ms: int) -> bool:
@@ -350,7 +351,7 @@ def holds_rows(folder: Path) -> bool:
 def remove_rows(folder: Path) -> None:
     """Remove a store that this process does not have open. The lock file stays, and is locked during the removal.
 
-    Raises `WindowsLocked` if another process has it open; `DataDirError`.
+    Raises `WindowsLocked` if another process has the store open, and `DataDirError` if the disk fails.
     """
     with _locked(folder):
         for path in folder.iterdir():
@@ -361,8 +362,8 @@ def remove_rows(folder: Path) -> None:
 def place_rows(restored: Path, folder: Path) -> None:
     """Move a restored store into a folder that has no store, and in which this process has no store open.
 
-    If the process is killed during the move, RocksDB sees no store in the folder. Raises `WindowsLocked` if another
-    process has a store open there, or has made one; `DataDirError`.
+    If the process is killed during the move, RocksDB sees no store in the folder. Raises `WindowsLocked` if the
+    folder already has a store, or another process has one open in it, and `DataDirError` if the disk fails.
     """
     make_usable(folder)
     with _locked(folder):

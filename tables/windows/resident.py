@@ -1,15 +1,15 @@
-"""Resident rows: the most recently used decoded rows stay in memory, up to a number of bytes."""
+"""Resident rows: caches that keep the most recently used rows decoded in memory, within a common limit in bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sized
 from typing import Final, Generic, Protocol, TypeVar
 
-#: Upper bound of the bytes of memory that a decoded row takes for each encoded byte, besides `EACH`. Measured:
-#: 1.0-1.6 for exchanges of 40 to 1,000 letters, 0.9 for exchanges in Chinese, 1.7 for notes, 1.8-4.1 for sessions,
-#: and 5.7 for short messages with metadata. So usual chats take about a third of the bytes that are counted for them.
+#: Upper bound of the bytes of memory that a decoded row takes for each byte of its encoded form, in addition to
+#: `EACH`. We measured 1.0-1.6 for exchanges of 40 to 1,000 letters, 0.9 for exchanges in Chinese, 1.7 for notes,
+#: 1.8-4.1 for sessions, and 5.7 for short messages with metadata. So usual chats take about a third of the estimate.
 DECODED: Final = 6
-#: Bytes of memory of a row's key, of its entries in dictionaries, and of its outermost object.
+#: Bytes of memory that are added for each row: for its key, its entries in dictionaries, and its outermost object.
 EACH: Final = 300
 
 
@@ -24,17 +24,18 @@ class Cached(Protocol):
 
 
 class Resident:
-    """A limit, in bytes, for the caches of several tables together. None: no limit.
+    """A common memory limit, in bytes, for the caches of several tables. If `limit` is None, there is no limit.
 
-    Each cache has two generations (second chance): a row that is used while it is in the second generation moves back
-    to the first. This needs no memory for each row. A list in the order of use would need as much as the rows.
+    Each cache has two generations (the second-chance algorithm). A row that is used while it is in the second
+    generation moves back to the first. This needs no extra memory for each row. A list of the rows in the order of
+    their use would need as much memory as the rows themselves.
     """
 
     def __init__(self, limit: int | None = None) -> None:
         self._half = None if limit is None else limit // 2
         self._tables: list[Cached] = []
         self._earlier_bytes = 0
-        #: Count of rows that were not in memory and were decoded again from the kept rows.
+        #: The number of lookups of a row that was not in a cache, and was decoded again from the kept rows.
         self.read_back = 0
 
     def add(self, table: Cached) -> None:
@@ -45,9 +46,9 @@ class Resident:
         return self._earlier_bytes + sum(table.cached_bytes() for table in self._tables)
 
     def came(self) -> None:
-        """Start a new turn if the rows used since the last turn exceed half of the limit.
+        """Call `turn` on all caches if the rows used since its last call exceed half of the limit.
 
-        Call it after adding rows.
+        A table calls this after it has added rows to its cache.
         """
         if self._half is not None and sum(table.cached_bytes() for table in self._tables) > self._half:
             self._earlier_bytes = sum(table.cached_bytes() for table in self._tables)
@@ -60,7 +61,7 @@ Held = TypeVar("Held", bound=Sized)
 
 
 class Derived(Generic[Key, Held]):
-    """Cache of collections that are computed from rows, by key. The caller recomputes evicted collections.
+    """A cache of collections, by key, that the caller computes from rows. The caller recomputes evicted collections.
 
     For the memory limit, a collection counts as `each` bytes, plus `item` bytes for each element.
     """

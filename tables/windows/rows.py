@@ -1,4 +1,4 @@
-"""Rows of a write-behind table, by partition, including changes that their changelog does not have yet.
+"""A write-behind table: its rows by partition, including changes that the table's changelog does not have yet.
 
     put, delete ─▶ fresh ── drain ─▶ (the changelog takes them) ── written ─▶ kept rows, on the disk
                      │                        │                                    │ get
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 class _Mark(Enum):
-    """Stands for the earlier value of a changed row, if the kept rows still have that value."""
+    """A placeholder for the earlier value of a changed row, if the kept rows still have that value."""
 
     KEPT = 1
 
@@ -38,10 +38,10 @@ KEPT: Final = _Mark.KEPT
 
 
 class Rows(Generic[Row]):
-    """Rows by partition and key, with the changes that their changelog does not have yet.
+    """The rows of one table by partition and key, with the changes that the table's changelog does not have yet.
 
     `offset_of` returns the newest source offset that a row includes. If a changelog has two values of a key, the one
-    with the higher offset counts. Without `offset_of`, the later value counts.
+    with the higher offset is used. Without `offset_of`, the later value is used.
     """
 
     def __init__(
@@ -55,10 +55,11 @@ class Rows(Generic[Row]):
     ) -> None:
         self._encode, self._decode, self._offset_of = encode, decode, offset_of
         self._kept: KeptRows = MemoryRows() if kept is None else kept
-        #: Rows that the kept rows do not have yet. They were changed since the last `drain`, or are being written to
-        #: the changelog. None: deleted.
+        #: Changed rows that are not among the kept rows yet. They were changed since the last `drain`, or are being
+        #: written to the changelog. The value None stands for a deleted row.
         self._fresh: dict[int, dict[bytes, Row | None]] = {}
-        #: Cache of decoded kept rows: `_recent` were used since the last turn, `_earlier` in the turn before.
+        #: Caches of decoded kept rows. `_recent` has the rows used since the last call of `turn`; `_earlier` has the
+        #: rows used between that call and the call before, and not since.
         self._recent: dict[int, dict[bytes, Row]] = {}
         self._earlier: dict[int, dict[bytes, Row]] = {}
         self._lengths = self._measured = 0
@@ -68,7 +69,8 @@ class Rows(Generic[Row]):
         self._changed: dict[tuple[int, bytes], Row | Literal[_Mark.KEPT] | None] = {}
         #: Partitions that had rows at the last `drain`, and have stayed with this worker since.
         self._taken_of: set[int] = set()
-        #: Keys that were restored since the last `touched`, for partitions whose tables were consistent before.
+        #: By partition, the keys of rows that were restored since the last call of `touched`. It has only partitions
+        #: whose tables were consistent before the recovery.
         self._touched: dict[int, set[bytes]] = {}
 
     def get(self, partition: int, key: bytes) -> Row | None:
@@ -129,7 +131,10 @@ class Rows(Generic[Row]):
                 yield partition, key, row
 
     def of_partition(self, partition: int, beginning: bytes = b"") -> Iterator[tuple[bytes, Row]]:
-        """Yield keys and rows with this key prefix: kept rows in key order, then new rows. Does not cache them."""
+        """Yield the rows with this key prefix, as (key, row): kept rows in key order, then new rows.
+
+        The rows are not added to the cache.
+        """
         fresh = {key: row for key, row in self._fresh.get(partition, {}).items() if key.startswith(beginning)}
         for key, raw in self._kept.scan(partition, beginning):
             if key not in fresh:
@@ -154,10 +159,10 @@ class Rows(Generic[Row]):
         yield from (key for key, row in fresh.items() if row is not None)
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Apply rows of the changelog, in its order.
+        """Apply rows that were read from the changelog, in the changelog's order.
 
-        A row is skipped if its source offset is lower than that of the key's present row: it was written by a worker
-        that no longer owned the partition.
+        A row is skipped if its source offset is lower than the offset of the present row with its key. It was written
+        by a worker that no longer owned the partition.
         """
         touched = self._touched.setdefault(partition, set()) if self._kept.is_fitted(partition) else None
         offset_of, news = self._offset_of, dict[bytes, Row | None]()
@@ -181,9 +186,9 @@ class Rows(Generic[Row]):
         self._resident.came()
 
     def touched(self, partition: int) -> set[bytes] | None:
-        """Return the keys that were restored since the last call.
+        """Return the keys of the rows that were restored since the last call.
 
-        None if the tables were not consistent before: then the caller must check all keys.
+        Return None if the tables were not consistent before the recovery. The caller must then check all keys.
         """
         touched = self._touched.pop(partition, set())
         return touched if self._kept.is_fitted(partition) else None
@@ -202,8 +207,8 @@ class Rows(Generic[Row]):
     def undo(self) -> None:
         """Set the rows back to their values at the last `drain`.
 
-        Changes that were requeued, or overwritten by `restore`, cannot be undone. The caller must first drop their
-        partitions with `own`.
+        Changes that were requeued, or overwritten by `restore`, cannot be undone. The caller must first drop the
+        partitions that have such changes, by a call of `own`.
         """
         for (partition, key), before in self._changed.items():
             if before is KEPT:
@@ -232,14 +237,14 @@ class Rows(Generic[Row]):
 
     def requeue(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            if change.partition in self._taken_of:  # else it has moved, and its new owner makes the changes again
+            if change.partition in self._taken_of:  # otherwise the partition's new owner makes the change again
                 self._changed.setdefault((change.partition, change.key), KEPT)
 
     def written(self, changes: Sequence[Change]) -> None:
         """Move the changes of the last `drain` to the kept rows. Call it when the changelog has all of them."""
         changed, by_partition = self._changed, dict[int, list[tuple[bytes, bytes | None]]]()
         for partition, key, value in changes:
-            if partition not in self._taken_of:  # it has moved: its new owner reads the changes from the changelog
+            if partition not in self._taken_of:  # the partition's new owner reads the changelog
                 continue
             rows = by_partition.get(partition)
             if rows is None:
@@ -248,7 +253,7 @@ class Rows(Generic[Row]):
             fresh = self._fresh[partition]
             if (partition, key) not in changed:
                 self._hold(partition, key, fresh.pop(key))
-            elif (before := changed[partition, key]) is not KEPT:  # changed again since: keep the value of the drain
+            elif (before := changed[partition, key]) is not KEPT:  # changed after the drain: use the drained value
                 changed[partition, key] = KEPT
                 self._hold(partition, key, before)
         for partition, rows in by_partition.items():
@@ -256,7 +261,7 @@ class Rows(Generic[Row]):
         self._resident.came()
 
     def _hold(self, partition: int, key: bytes, row: Row | None) -> None:
-        """Cache a row with the value that the kept rows have now; None removes it from the cache."""
+        """Cache a row that the kept rows have now. If `row` is None, remove the key from the cache."""
         recent = self._recent.get(partition)
         if recent is None:
             recent = self._recent[partition] = {}

@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 
 
 def beginning_of(*names: str) -> bytes:
-    """Return the prefix of the keys that begin with these names: a user, or a user and a session.
+    """Return the common prefix of all keys that begin with these ids: a user id, or a user id and a session id.
 
     Keys are JSON arrays.
     """
@@ -23,9 +23,9 @@ def beginning_of(*names: str) -> bytes:
 
 
 class RowsByUser(Rows[Row]):
-    """Rows that can be found by user. `user_of` returns a row's user.
+    """A write-behind table whose rows can be found by user. `user_of` returns the user id of a row.
 
-    Each key must be a JSON array that begins with the user.
+    Each key must be a JSON array that begins with the user id.
     """
 
     def __init__(
@@ -40,7 +40,8 @@ class RowsByUser(Rows[Row]):
     ) -> None:
         super().__init__(encode, decode, offset_of, kept=kept, resident=resident)
         self._user_of = user_of
-        #: Changed keys, by partition and user: `_new` changed since the last `drain`, `_being_written` before it.
+        #: Keys of changed rows, by partition and user. `_new` has the rows changed since the last `drain`.
+        #: `_being_written` has the rows of that `drain`, which are being written to the changelog.
         self._new: dict[tuple[int, str], dict[bytes, None]] = {}
         self._being_written: dict[tuple[int, str], dict[bytes, None]] = {}
 

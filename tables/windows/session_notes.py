@@ -27,7 +27,7 @@ _MOST_GONE: Final = 1_000
 class Note(NamedTuple):
     """A short-term memory. Times are epoch milliseconds of event time; importance is 0-100.
 
-    `event_id` is the id of the event that requested the note. `promoted`: a long-term memory was made of the note.
+    `event_id` is the id of the event that requested the note. `promoted` is true if it became a long-term memory.
     """
 
     id: uuid.UUID
@@ -58,15 +58,15 @@ def decode_note(raw: bytes) -> Note:
 
 
 class _Index:
-    """Index of the existing notes: keys by name, numbers of notes by user, and expiries.
+    """An index of the existing notes: their keys by name, the number of notes of each user, and a heap of expiries.
 
-    A note has two names: its own id, and the id of the event that requested it. The heap keeps the expiry of a
-    dropped note until that time is over, or the index is rebuilt.
+    A note has two names: its own id, and the id of the event that requested it. If a note is dropped, its entry stays
+    in the heap until the time of its expiry, or until the index is rebuilt.
     """
 
     def __init__(self, rows: Iterable[tuple[int, bytes, Note]]) -> None:
-        #: The note's key by partition, user and the bytes of a name. If several notes of a user have the same name,
-        #: `names` has one key, and `_namesakes` has the others.
+        #: The key of a note, by partition, user and the bytes of a name of the note. If several notes of a user have
+        #: the same name, `names` has the key of one note, and `_namesakes` has the keys of all other notes.
         self.names: dict[tuple[int, str, bytes], bytes] = {}
         self._namesakes: dict[tuple[int, str, bytes], list[bytes]] = {}
         self.counts: Counter[tuple[int, str]] = Counter()
@@ -126,7 +126,7 @@ class Notes(Rows[Note]):
 
     def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
         super().__init__(encode_note, decode_note, kept=kept, resident=resident)
-        #: Built on first use.
+        #: The index of the notes. It is built on first use; until then, it is None.
         self._index: _Index | None = None
 
     def of_session(self, partition: int, user_id: str, session_id: str) -> list[Note]:
@@ -134,7 +134,7 @@ class Notes(Rows[Note]):
         return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id, session_id)))
 
     def of_user(self, partition: int, user_id: str) -> list[Note]:
-        """Return all of a user's notes, oldest first, by a scan of these notes."""
+        """Return all of a user's notes, oldest first, including expired ones."""
         return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id)))
 
     def count_of(self, partition: int, user_id: str) -> int:
@@ -142,7 +142,7 @@ class Notes(Rows[Note]):
         return self._indexed().counts[partition, user_id]
 
     def named(self, partition: int, user_id: str, name: uuid.UUID) -> Note | None:
-        """Return the user's note whose own id, or whose event's id, is `name`; None if there is none."""
+        """Return the user's note that has `name` as its id, or as the id of its event; None if there is none."""
         key = self._indexed().names.get((partition, user_id, name.bytes))
         return None if key is None else self.get(partition, key)
 
@@ -178,7 +178,7 @@ class Notes(Rows[Note]):
             self._index.delete(partition, key, note)
         super().delete(partition, key)
         if self._index is not None and len(self._index.expiries) > 2 * self._index.there + _MOST_GONE:
-            self._index = None  # its heap has too many expiries of dropped notes
+            self._index = None  # the heap has too many entries of dropped notes
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         self._index = None

@@ -1,4 +1,4 @@
-"""Sessions: one small row each. A user's sessions can be read in the order of their last messages.
+"""The table of sessions, with one small row for each session. It yields a user's sessions by their last messages.
 
 A search needs recent messages, so it reads only the most recently active sessions. For users with a recent search, a
 cache has the time of each session's last message. The cache is updated when sessions change.
@@ -27,8 +27,8 @@ def session_key(user_id: str, session_id: str) -> bytes:
 
 
 def encode_session(session: Session) -> bytes:
-    # The last three fields are left out if they are 0, as in most rows: most sessions are short, and few messages are
-    # dated ahead of their records.
+    # Zeros at the end of the row are left out. The last three fields (`lead`, `known`, `horizon`) are 0 in most rows,
+    # because most sessions are short, and few messages are dated ahead of their records.
     if session.horizon:
         fields = tuple(session)
     elif session.known:
@@ -54,7 +54,7 @@ class _Spoken(msgspec.Struct, array_like=True):
 
 _decode_beginning: Final = msgspec.json.Decoder(_Spoken).decode
 
-#: Bytes of memory of a user's dictionary in `Sessions._times`, and of each entry in it with its key.
+#: The approximate bytes of memory of a user's dictionary in `Sessions._times`, and of one entry with its key.
 A_USER: Final = 400
 A_TIME: Final = 200
 
@@ -72,16 +72,16 @@ class Sessions(RowsByUser[Session]):
             kept=kept,
             resident=resident,
         )
-        #: By partition and user, the time of the last message (epoch ms) of each of the user's sessions, by key.
-        #: Changes that are not written to the changelog yet may be missing.
+        #: A cache. For a partition and user, it has the time of the last message (epoch ms) of each of the user's
+        #: sessions, by the session's key. Changes that are not written to the changelog yet may be missing.
         self._times: Derived[tuple[int, str], dict[bytes, int]] = Derived(A_USER, A_TIME)
         resident.add(self._times)
 
     def spoken_in(self, partition: int, user_id: str, since: int) -> Iterator[Session]:
-        """Yield the user's sessions that have a message after `since` (epoch ms), newest first.
+        """Yield the user's sessions that have a message after `since` (epoch ms), by last message, newest first.
 
-        Each session is decoded when the caller reaches it. No session of the partition may be put or deleted during
-        the iteration.
+        Each session is decoded when the caller reaches it. The caller must not put or delete a session of the
+        partition during the iteration.
         """
         times = self._times.get((partition, user_id))
         if times is None:

@@ -1,9 +1,9 @@
 """Short-term windows: the recent exchanges of each session, in the rows of two changelog tables.
 
-`sessions` has one small row for each session; `exchanges` has one row for each closed exchange in its window. So the
-number of bytes that a message writes depends on the new exchanges only, not on the length of the window. A session's
-row has the offset of the newest source record that it includes. After a restart, records up to this offset are
-skipped, so that no message counts twice.
+`sessions` has one small row for each session; `exchanges` has one row for each closed exchange in a window. So the
+number of bytes that are written for a message depends on the new exchanges only, not on the length of the window. A
+session's row has the offset of the newest source record that it includes. After a restart, records up to this offset
+are skipped, so that no message counts twice.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def _number(key: bytes, length: int) -> int:
 
 
 _TILDE: Final = ord("~")
-#: Stands for a missing session in `_fit_all`: its `named`, `known`, `first` and `missing`.
+#: The values of `named`, `known`, `first` and `missing` that `_fit_all` uses for a session without a row.
 _NONE: Final[tuple[Collection[int], int, int, tuple[int, ...]]] = ((), 0, 0, ())
 
 
 def _digest(user_id: str) -> str:
-    """Return the digest of a forgotten user's id. It is kept for good; the id itself is not."""
+    """Return the digest of a user's id. When a user is forgotten, this digest is stored for good, but not the id."""
     return hashlib.blake2b(user_id.encode(), digest_size=16).hexdigest()
 
 
@@ -52,12 +52,12 @@ def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
     return -said[1].ended_at, -said[1].seq
 
 
-#: Bytes of memory of a session's set of message ids, and of each id in it.
+#: The approximate bytes of memory of a session's set of message ids, and of each id in the set.
 A_SET: Final = 400
 AN_ID: Final = 130
 
-#: An id that no user has. Its sessions are records of forgotten users: the session id is a digest of the user's id,
-#: and `horizon` is the time up to which the user's messages are forgotten.
+#: A user id that no user has. Each `Session` with this user id is a record of a forgotten user. Its session id is the
+#: digest of the forgotten user's id, and `horizon` is the time up to which that user's messages are forgotten.
 NO_USER: Final = ""
 
 #: An exchange's key: its session's key, which ends with a bracket, and then the number of the exchange.
@@ -81,7 +81,7 @@ _decode_exchange: Final = msgspec.json.Decoder(Exchange).decode
 
 
 class KeptTables(NamedTuple):
-    """The kept rows of each table."""
+    """The kept rows of each of the three window tables."""
 
     sessions: KeptRows
     exchanges: KeptRows
@@ -108,7 +108,7 @@ class ShortTermStore:
         return found or Session(user_id, session_id, horizon=self.forgotten_until(partition, user_id))
 
     def forgotten_until(self, partition: int, user_id: str) -> int:
-        """Return the time (epoch ms) up to which the user's messages are forgotten; 0 if none are."""
+        """Return the time (epoch ms) up to which the user's messages are forgotten; 0 if nothing was forgotten."""
         forgotten = self.sessions.get(partition, session_key(NO_USER, _digest(user_id)))
         return forgotten.horizon if forgotten is not None else 0
 
@@ -122,7 +122,10 @@ class ShortTermStore:
         return self.exchanges_of(partition, session)(seq)
 
     def emptied_of(self, partition: int, session: Session) -> Callable[[int], Emptied | None]:
-        """Return a function that looks up the `Emptied` row of an exchange of this session, by its number."""
+        """Return a function that takes the number of an exchange of this session, and returns its `Emptied` row.
+
+        The function returns None if there is no such row.
+        """
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def emptied(seq: int) -> Emptied | None:
@@ -132,9 +135,9 @@ class ShortTermStore:
         return emptied
 
     def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
-        """Return a function that looks up a closed exchange of this session, by its number.
+        """Return a function that takes the number of a closed exchange of this session, and returns the exchange.
 
-        For several exchanges, it is faster than `exchange`.
+        To read several exchanges, the function is faster than calls of the method `exchange`.
         """
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
@@ -167,7 +170,7 @@ class ShortTermStore:
     def newest_of(self, partition: int, user_id: str, since: int, most: int) -> list[tuple[str, Exchange]]:
         """Return the user's exchanges that ended after `since` (epoch ms): (session id, exchange), newest first.
 
-        All sessions count, with open exchanges, and with exchanges that left the window but wait for a rating.
+        Exchanges of all sessions are included, also open ones, and those that left the window but wait for a rating.
         At most `most` exchanges are returned. A user may have thousands of sessions, so the most recently active
         sessions are read first, and reading stops when there are enough exchanges.
         """
@@ -194,10 +197,10 @@ class ShortTermStore:
         return [said for said in self.said_by(partition, user_id) if day_of(said[1].timestamp, zone) == day]
 
     def message_ids(self, partition: int, session: Session) -> set[str]:
-        """Return the ids of all messages by which a repeated message of the session is recognized.
+        """Return the ids of all known messages of the session. A new message with one of these ids is a repeated one.
 
-        These messages are in the window, in the open exchange, or in exchanges that have only an `Emptied` row now.
-        The returned set is the cached one: the caller updates it when the session changes.
+        Known messages are in the window, in the open exchange, or in exchanges that have only an `Emptied` row now.
+        The returned set is the cached one, so the caller must update it when the session changes.
         """
         key = partition, session_key(session.user_id, session.session_id)
         found = self._message_ids.get(key)
@@ -220,7 +223,8 @@ class ShortTermStore:
         """Save a session's new value and the exchanges that have closed (`new`).
 
         `left` has the `Emptied` rows of exchanges that leave the window now. The exchanges with the numbers in `gone`
-        are deleted, and so are the `Emptied` rows with the numbers in `unknown`, whose exchanges left long ago.
+        are deleted. The `Emptied` rows with the numbers in `unknown`, whose exchanges left the window long ago, are
+        also deleted.
         """
         key, exchanges = session_key(session.user_id, session.session_id), self.exchanges
         for exchange in new:
@@ -314,7 +318,7 @@ class ShortTermStore:
         self._message_ids.forget((partition, session_key(session.user_id, session.session_id)))
 
     def find(self, user_id: str, session_id: str) -> tuple[int, Session] | None:
-        """Return a session by its ids, from any partition."""
+        """Search all partitions for a session. Return its partition and the session; None if no partition has it."""
         key = session_key(user_id, session_id)
         for partition in self.partitions():
             session = self.sessions.get(partition, key)

@@ -1,7 +1,7 @@
 """Window rows on a worker's disk: one store for each partition, with the rows of all tables side by side.
 
-A batch has the rows that one flush wrote to the changelogs, and the place up to which the store then includes each
-changelog. So a worker that is assigned a partition reads each changelog only from its place on.
+A batch has the rows that one flush wrote to the changelogs and, for each changelog, the place up to which the store
+then includes it. So a worker that is assigned a partition reads each changelog only from that place on.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from schemas.times import now_ms
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
 from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State, holds_rows, remove_rows
 
-#: Milliseconds after which all deletions that belong to a forget command are assumed to be written, in all tables.
+#: The minimum number of milliseconds between a request for erasure and the erasure. By then, all deletions of the
+#: forget command are assumed to be written, in all tables.
 SETTLED_MS: Final = 30_000
 
 
 class Begun(NamedTuple):
-    """A partition's state at a drain: its time (epoch ms), and whether the partition's tables were consistent.
+    """The state of a partition just before a drain, at the time `at` (epoch ms).
 
-    `erase` are the key prefixes of deleted rows that must be erased from the disk.
+    `fitted` is true if the partition's tables were consistent with each other. `erase` has the key prefixes of rows
+    that were deleted and must be erased from the disk.
     """
 
     at: int
@@ -30,9 +32,9 @@ class Begun(NamedTuple):
 
 
 class WindowStores:
-    """The stores of all open partitions. `topic_ids` has the id of each changelog's topic.
+    """The stores of all open partitions. `topic_ids` has the topic id of each changelog, by the changelog's name.
 
-    The rows of a changelog are used only if its topic still has the id with which they were stored.
+    Stored rows of a changelog are used only if the topic still has the id with which the rows were stored.
 
     stores = WindowStores(folder)
     rows = stores.table("group-sessions-changelog", b"s")
@@ -48,11 +50,11 @@ class WindowStores:
         self._tables: dict[str, DiskRows] = {}
         #: The time of the last `resume` of each partition, when the reading of its changelogs began (epoch ms).
         self._since: dict[int, int] = {}
-        #: By partition, the key prefixes of deleted rows whose erasure was requested, but is not in a store yet.
+        #: By partition, the key prefixes of deleted rows whose erasure was requested. No store has the request yet.
         self._to_erase: dict[int, set[bytes]] = {}
 
     def table(self, changelog: str, prefix: bytes) -> DiskRows:
-        """Return the rows of one changelog. In the stores, their keys begin with this one-letter prefix."""
+        """Return the table of one changelog. In the stores, its keys begin with the one-letter `prefix`."""
         table = self._tables[changelog] = DiskRows(self, prefix)
         return table
 
@@ -68,7 +70,7 @@ class WindowStores:
 
     def leave(self, partition: int) -> PartitionStore:
         """Remove the partition's store from the open stores, and return it. The caller closes it, in any thread."""
-        self._to_erase.pop(partition, None)  # the forget command is not committed: it is read again, and asks again
+        self._to_erase.pop(partition, None)  # the forget command was not committed, so it will be read again
         return self._open.pop(partition)
 
     def former(self) -> frozenset[int]:
@@ -81,7 +83,7 @@ class WindowStores:
     def drop(self, partition: int) -> None:
         """Remove the files of a partition that is not open. Call it on the thread that opens stores.
 
-        Raises `WindowsLocked` if another worker has it open; `DataDirError`.
+        Raises `WindowsLocked` if another worker has the store open, and `DataDirError` if the disk fails.
         """
         if partition not in self._open:
             remove_rows(self.folder / str(partition))
@@ -89,7 +91,7 @@ class WindowStores:
     def resume(self, changelog: str, partition: int) -> Place | None:
         """Return the place from which to read the changelog; None if it must be read from the start.
 
-        If it is None, the kept rows of this changelog have been deleted.
+        Before it returns None, it deletes all stored rows of this changelog.
         """
         store, now = self._open[partition], self.now()
         self._since[partition] = now
@@ -100,7 +102,7 @@ class WindowStores:
         return None
 
     def clear(self, changelog: str, partition: int) -> None:
-        """Delete all kept rows of the changelog."""
+        """Delete all stored rows of the changelog in this partition, and commit the deletion."""
         store = self._open[partition]
         store.discard()
         store.clear(self._tables[changelog].prefix)
@@ -108,7 +110,7 @@ class WindowStores:
         store.commit(State(places={name: place for name, place in store.state.places.items() if name != changelog}))
 
     def begin(self) -> Mapping[int, Begun]:
-        """Return the state of each open partition. Call it just before the drain, with no `await` in between."""
+        """Return the state of each open partition. Call it just before the drain, without an `await` in between."""
         now, none = self.now(), frozenset[bytes]()
         erase = {partition: frozenset(due) for partition, due in self._to_erase.items()}
         return {p: Begun(now, store.fitted, erase.get(p, none)) for p, store in self._open.items()}
@@ -118,8 +120,8 @@ class WindowStores:
     ) -> None:
         """Write all changes since the last commit. Raises `DataDirError`.
 
-        `ends` has `offset`, `rows` and `read` of the new `Place` in each changelog. If an offset is None, it is
-        unknown, and the former place stays. `begun` is the result of `begin` at the drain.
+        `ends` has, by changelog, the values `offset`, `rows` and `read` of the new `Place`. If the offset is None, it
+        is unknown, and the former place stays. `begun` is the result of `begin` before the drain.
         """
         store = self._open.get(partition)
         if store is None or partition not in begun:
@@ -147,17 +149,17 @@ class WindowStores:
         store.commit(State(fitted=False, places=places))
 
     def fitted(self, partition: int) -> None:
-        """Record that the tables in memory are consistent now.
+        """Record that the partition's tables in memory are now consistent with each other.
 
-        The changes that made them consistent are written with the next drain.
+        The changes that made them consistent are written by the next flush.
         """
         if (store := self._open.get(partition)) is not None:
             store.fitted = True
 
     def changes(self, partition: int) -> int | None:
-        """Return a number that changes with the partition's rows, and with each `erase` that rewrites files.
+        """Return a number that grows with each batch of the partition's rows and each `erase` that rewrites files.
 
-        None if the store is not open.
+        Return None if the store is not open.
         """
         store = self._open.get(partition)
         return None if store is None else store.changes
@@ -165,8 +167,8 @@ class WindowStores:
     def snapshot(self, partition: int, folder: Path) -> Copied:
         """Copy a partition's rows into a new folder, and return the places of its changelogs.
 
-        The files with rows are hard links to those of the store. No file of the copy ever changes. Call it in any
-        thread. Raises `KeyError` if the partition is not open; `DataDirError`.
+        The files with rows are hard links to the files of the store. No file of the copy ever changes. Any thread may
+        call this. Raises `KeyError` if the partition is not open, and `DataDirError` if the disk fails.
         """
         copied = self._open[partition].snapshot(folder)
         return copied._replace(in_files=copied.in_files or bool(self._to_erase.get(partition)))
@@ -179,7 +181,7 @@ class WindowStores:
         self._to_erase.setdefault(partition, set()).add(beginning)
 
     def erase(self, partition: int) -> int:
-        """Carry out the stored requests of `erase_later` that are older than `SETTLED_MS`; return their number.
+        """Carry out the stored requests of `erase_later` that are older than `SETTLED_MS`. Return their number.
 
         It takes long, so call it in a thread of its own. Raises `DataDirError`.
         """
@@ -188,7 +190,7 @@ class WindowStores:
 
 
 class DiskRows:
-    """A table's rows in the stores of `WindowStores`."""
+    """The kept rows of one table, on disk in the stores of all open partitions."""
 
     def __init__(self, stores: WindowStores, prefix: bytes) -> None:
         self._stores, self.prefix = stores, prefix
@@ -210,10 +212,10 @@ class DiskRows:
                 store.put(prefix + key, value)
 
     def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Write the rows. If tombstones delete stored rows, request that these be erased from the disk.
+        """Write rows of the changelog. If they delete stored rows, request that these be erased from the disk.
 
-        Another worker has deleted them, or this one before it was killed, so no forget command requests it here. The
-        request is in the same batch as the rows, so it is not lost if this worker is killed.
+        The rows were deleted by another worker, or by this worker before it was killed. So no forget command requests
+        their erasure now. The request is in the same batch as the rows, so it is not lost if this worker is killed.
         """
         store = self._stores.store(partition)
         if store is not None and any(

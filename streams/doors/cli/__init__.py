@@ -21,8 +21,8 @@ from tables.privacy import OWNER_ALONE
 
 log = logging.getLogger(__name__)
 
-#: The module and the function of each command. The module is imported only when the command runs, because a worker's
-#: modules take a second to import.
+#: The module and the function of each command. The module is imported only when the command runs, because the modules
+#: of a worker take a second to import.
 COMMANDS = {
     "demo": "demo:demo",
     "dev": "dev:dev",
@@ -76,9 +76,10 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The entry point.
+    """Run the `siltstone` command line. Errors are printed without a traceback, and the exit code is then 1.
 
-    Only the user can read new files, unless a command adopts the permissions of a data directory.
+    New files can be read only by the user who runs the command. In a data directory that its group can read, commands
+    let the group read new files too.
     """
     os.umask(OWNER_ALONE)
     configure_logging("WARNING")

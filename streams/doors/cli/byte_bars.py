@@ -1,4 +1,4 @@
-"""Progress bars in bytes on standard error, for commands that read or write much data."""
+"""Progress bars on standard error that count bytes, for commands that read or write much data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 
 def progress(*columns: Any) -> Progress:
-    """A progress bar on standard error, shown only on a terminal."""
+    """Return a progress bar on standard error. It is shown only if standard error is a terminal."""
     console = Console(stderr=True)
     shown = columns or (TextColumn("{task.completed:.0f} of {task.total:.0f}"),)
     parts = (TextColumn("{task.description}"), BarColumn(), *shown)
@@ -18,7 +18,7 @@ def progress(*columns: Any) -> Progress:
 
 
 class ByteBars:
-    """Progress bars that replace one another. Each shows a number of bytes, and their rate."""
+    """Progress bars, of which only the newest is shown. A bar shows a number of bytes and the bytes per second."""
 
     def __init__(self) -> None:
         self._progress = progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())

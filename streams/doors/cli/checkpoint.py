@@ -207,7 +207,7 @@ def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str 
 
 
 def _looked_at(url: str, partition: int) -> dict[str, Any] | None:
-    """Return the state of the requested checkpoint; None if no worker can answer now, as during a rebalance."""
+    """Return the state of the requested checkpoint, or None if no worker can answer now (during a rebalance)."""
     try:
         state: dict[str, Any] = ask(url, "GET", f"{PATH}/{partition}")
     except ApiError as exc:
@@ -218,7 +218,10 @@ def _looked_at(url: str, partition: int) -> dict[str, Any] | None:
 
 
 def _checkpoints(store: str | None) -> Checkpoints:
-    """Return the checkpoints in the store. Raises `SettingsError` if no store is named, or its address is invalid."""
+    """Return the checkpoints in the store at the address `store`, or in the store of the settings if it is None.
+
+    Raises `SettingsError` if there is no address, or if it is invalid.
+    """
     settings = Settings.load().checkpoints
     if store is not None:
         try:

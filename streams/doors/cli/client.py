@@ -1,4 +1,4 @@
-"""HTTP requests to a running worker."""
+"""HTTP requests of the commands to a running worker, and the options that these commands share."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from schemas.errors import ApiError, NoWorker
 from schemas.places import Place
 from streams.doors.http.error_detail import detail_of
 
-#: The maximum number of seconds that a worker waits before it answers a request with `timeout`.
+#: The maximum value of a request's parameter `timeout`: the seconds that a worker waits before it answers.
 LONGEST_WAIT: Final = 60.0
 LOOK_AGAIN_SECONDS: Final = 0.1
-#: Seconds that a request may take in addition to its wait.
+#: The maximum number of seconds for a request, in addition to the seconds that the worker waits before it answers.
 _ANSWER_SECONDS: Final = 30.0
 
 
 def session_path(session_id: str, what: str) -> str:
-    """Return the path of a session's resource.
+    """Return the URL path of a resource of a session, such as `end` or `exchanges`.
 
-    The id is escaped, because it may be any text. Dots are escaped too, because a path with an id `.` or `..` would
-    become another path.
+    The session id is escaped, because it may be any text. Dots are escaped too, because the path segments `.` and
+    `..` have a special meaning in a URL.
 
     >>> session_path("a/b", "end"), session_path("..", "end")
     ('/v1/sessions/a%2Fb/end', '/v1/sessions/%2E%2E/end')
@@ -35,7 +35,7 @@ def session_path(session_id: str, what: str) -> str:
 
 
 def own_worker() -> str:
-    """Return the URL of a worker that has this machine's settings. Raises `SettingsError`."""
+    """Return the URL of a worker that uses the settings of this machine. Raises `SettingsError`."""
     from schemas.settings import Settings  # imported here, so that other commands start faster
 
     http = Settings.load().http
@@ -77,29 +77,29 @@ filter_option = click.option(
 
 
 def not_back(answer: dict[str, Any]) -> str:
-    """Return a line about the data that a partial answer lacks; empty if the answer is complete."""
+    """Return a line about the data that a partial answer lacks, or an empty text if the answer is complete."""
     if not answer.get("partial"):
         return ""
     return f"Not all data is recovered yet: {'; '.join(map(coming_back, answer['behind']))}"
 
 
 def coming_back(behind: dict[str, Any]) -> str:
-    """Return the progress of a partition's recovery in words."""
-    from streams.telemetry.recovery_progress import Behind  # imported only when needed
+    """Return a text about the progress of a partition's recovery, which `behind` describes."""
+    from streams.telemetry.recovery_progress import Behind  # imported here, so that commands start faster
 
     return str(Behind(**behind))
 
 
 def bearer() -> dict[str, str]:
-    """The header with the token of `SILTSTONE_TOKEN`; empty if that is not set."""
+    """Return the header with the token in `SILTSTONE_TOKEN`, or no header if this variable is not set."""
     token = os.environ.get("SILTSTONE_TOKEN", "").strip()
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def written(url: str, method: str, path: str, what: str, seconds: float, **options: Any) -> dict[str, Any]:
-    """Send a write, wait until its effect can be read, and return the worker's answer.
+    """Send a write to the worker, wait until its effect can be read, and return the worker's answer.
 
-    Raises `ApiError`, whose text begins with `what`, if the effect cannot be read within `seconds`.
+    If the effect cannot be read within `seconds`, raise an `ApiError` whose text begins with `what`.
     """
     waited = min(seconds, LONGEST_WAIT)
     options["params"] = {**options.get("params", {}), "wait": "applied", "timeout": waited}
@@ -110,9 +110,10 @@ def written(url: str, method: str, path: str, what: str, seconds: float, **optio
 
 
 def until_applied(url: str, token: str, what: str, seconds: float) -> None:
-    """Wait until the write of a consistency token can be read. If no worker owns its partition, try again.
+    """Wait until the write that a consistency token names can be read.
 
-    Raises `ApiError`, whose text begins with `what`, if the write cannot be read within `seconds`.
+    While no worker owns the partition of the write, try again. If the write cannot be read within `seconds`, raise an
+    `ApiError` whose text begins with `what`.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -132,14 +133,17 @@ def until_applied(url: str, token: str, what: str, seconds: float) -> None:
 
 
 def no_worker(url: str, exc: Exception) -> NoWorker:
-    """Return the error for a request that failed with `exc`."""
+    """Return the error to raise if no worker answers a request to `url`. `exc` is the exception of the request."""
     return NoWorker(
         f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
     )
 
 
 def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
-    """Return the worker's JSON answer. Raises `NoWorker` if none answers in time, and `ApiError` if it refuses."""
+    """Send a request to a worker, and return the JSON answer.
+
+    Raises `NoWorker` if no worker answers within `seconds`, and `ApiError` if the worker answers with an error.
+    """
     written_in = {"Content-Type": "application/json"} if method in ("POST", "PATCH") else {}
     options["headers"] = {**written_in, **bearer(), **options.get("headers", {})}
     try:
@@ -152,7 +156,10 @@ def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, *
 
 
 def lines(url: str, path: str, *, params: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> Iterator[bytes]:
-    """Yield the lines of the worker's answer as they arrive, with their newlines. Raises the same errors as `ask`."""
+    """Send a request to a worker, and yield the lines of the answer as they arrive. Each line ends with its newline.
+
+    Raises the same errors as `ask`.
+    """
     address = url.rstrip("/") + path
     try:
         with httpx.stream(

@@ -38,7 +38,7 @@ from streams.telemetry.metrics import labelled
 from tables.memories.shard import Shard
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
-#: The states of the memories are shown for now, and for these numbers of days later.
+#: The demo shows the number of memories in each state at these times, in days from now.
 LATER = (0, 30, 90, 365)
 SHOWN_PROMOTIONS, SHOWN_QUESTIONS, SHOWN_EXCHANGES = 8, 8, 6
 #: The demo fails if there is no progress for this number of seconds.
@@ -107,10 +107,10 @@ def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_j
 
 @dataclass(slots=True)
 class Chats:
-    """The records of a file, and the facts about them that the demo shows.
+    """The records of a file with chats, and the facts about them that the demo shows.
 
-    `lines` has the key and the value of each record; the key of a bad line is None. `sessions` has the newest time of
-    each session (epoch ms), `asked` the last message of each user.
+    `lines` has the key and the value of each record. The key of an invalid line is None. `sessions` has the time of
+    each session's newest record (epoch ms), by user and session. `asked` has the last message of each user.
     """
 
     lines: list[tuple[bytes | None, bytes]] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Chats:
 
     @classmethod
     def read(cls, file: Path) -> Chats:
-        """Read every line, including bad ones: a worker sends those to the dead letters, as from any producer."""
+        """Read every line of the file, including invalid lines, which the worker then sends to the dead letters."""
         chats = cls()
         for line in file.read_bytes().splitlines():
             if line.strip():
@@ -138,7 +138,7 @@ class Chats:
         self.lines.append((record.user_id.encode(), line))
         session = record.user_id, record.session_id
         newest = max(record.timestamp, self.sessions.pop(session, 0))
-        self.sessions[session] = newest  # moves the session to the end of the dict
+        self.sessions[session] = newest  # the session is now the last one of the dict
         if isinstance(record, SessionEnded):
             self.ended.add(session)
         else:
@@ -147,7 +147,7 @@ class Chats:
                 self.asked[record.user_id] = record.content
 
     def endings(self) -> list[tuple[bytes | None, bytes]]:
-        """Return a `session_end` record for each session that the file does not end, as a chat service sends it."""
+        """Return a `session_end` record for each session that is still open at the end of the file."""
         return [
             (user.encode(), orjson.dumps({"type": "session_end", "user_id": user, "session_id": s, "timestamp": at}))
             for (user, s), at in self.sessions.items()
@@ -156,7 +156,7 @@ class Chats:
 
     @property
     def newest(self) -> dict[str, int]:
-        """The time of each user's last message or session end (epoch ms)."""
+        """The time of each user's newest message or session end (epoch ms), by user."""
         found: dict[str, int] = {}
         for (user, _), at in self.sessions.items():
             found[user] = max(at, found.get(user, 0))
@@ -178,7 +178,7 @@ async def _run(
 ) -> None:
     """Run the demo, then call `told` with the results and the dashboard's address.
 
-    With `keep`, the worker then continues to run until a signal.
+    If `keep`, the worker then continues to run until SIGINT or SIGTERM.
     """
     async with contextlib.AsyncExitStack() as stack:
         with console.status("Starting the broker and the worker …"):
@@ -207,7 +207,7 @@ async def _run(
 
 
 async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
-    """Produce all records. Wait until they are in the windows, and until the promotions are in the shards."""
+    """Produce all records, then wait until the worker has processed them and has stored the promoted memories."""
     records = [*chats.lines, *chats.endings()]
     bars = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console)
     with bars:
@@ -217,7 +217,7 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
                 await producer.send(key, line)
                 bars.advance(produced)
         processed = bars.add_task("messages processed", total=len(records))
-        ends = producer.ends  # offsets, not a count: the worker adds silence records
+        ends = producer.ends  # a count would be wrong, because the worker adds silence records
         async for done in _progress(lambda: worker.hot.processed(worker.topics.conversations, ends), len(records)):
             bars.update(processed, completed=done)
         promoted = worker.metrics.promoted()
@@ -227,7 +227,10 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
 
 
 async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
-    """Yield each new value of `measure` until it is `total`. Raises `SiltstoneError` if there is no progress."""
+    """Yield each new value of `measure()` until it is `total`.
+
+    Raises `SiltstoneError` if the value does not change for `STALLED_SECONDS`.
+    """
     done, since = -1, time.monotonic()
     while done < total:
         now = measure()
@@ -241,7 +244,7 @@ async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
 
 
 async def _memories(worker: Siltstone, partition: int, chats: Chats) -> list[Memory]:
-    """Return the memories that the partition's shard has of the users in the file."""
+    """Return the memories of the file's users that are in the partition's shard."""
     users = sorted({user for user, _ in chats.sessions})
     found: list[Memory] = []
     for user in users:
@@ -285,7 +288,7 @@ async def _show(
 
 
 def _asked(chats: Chats, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the given questions. If there are none, return the last messages of up to three users."""
+    """Return the demo's questions. If there are none, the last messages of up to three users are the questions."""
     return questions or [{"user_id": user, "question": said} for user, said in list(chats.asked.items())[-3:]]
 
 
@@ -327,7 +330,7 @@ def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console
 
 
 def _why(memory: Memory) -> str:
-    """Return the reason of a promotion, and the parts of the score if the exchange was scored."""
+    """Return a text with the reason of a promotion. If the exchange was scored, add the parts of its score."""
     why = memory.meta.get("promotion", {})
     reason = why.get("reason", memory.kind)
     if "fullness" not in why or reason == "forced":

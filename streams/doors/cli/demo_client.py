@@ -1,4 +1,4 @@
-"""The last lines of `siltstone demo`: one of the questions, asked with the Python client."""
+"""The last part of the output of `siltstone demo`: how to ask a question with the Python client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from streams.doors.cli import show
 
 try:
     from siltstone_client import Memory
-except ModuleNotFoundError:  # a separate distribution, which a worker does not need
+except ModuleNotFoundError:  # the client is a separate package, which a worker does not need
     HAS_CLIENT = False
 else:
     HAS_CLIENT = True
 
 
 async def show_client(worker: Siltstone, question: Mapping[str, Any], console: Console) -> None:
-    """Show two lines of Python and their output. Show nothing if the client is not installed or finds no memory."""
+    """Show two lines of Python that ask the question with the client, and their output.
+
+    Show nothing if the client is not installed or finds no memory.
+    """
     if not HAS_CLIENT:
         return
     url, user, query = f"http://127.0.0.1:{worker.api.port}", question["user_id"], question["question"]

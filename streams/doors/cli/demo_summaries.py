@@ -1,4 +1,4 @@
-"""The end of `siltstone demo`: sum up the days, and show one of the files."""
+"""The part of `siltstone demo` about daily summaries: write the users' summaries, and show one of the files."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from streams.intake.rules.summary_triggers import Triggers
 from streams.telemetry.metrics import labelled
 from tables.summaries.user_folders import folder_of
 
-#: The maximum number of seconds to wait for the summaries. Those of a large input may take longer: the demo continues
-#: without them. Those of the bundled chats take two seconds of processor time, at a low priority.
+#: The maximum number of seconds to wait for the summaries. The summaries of the bundled chats take two seconds of
+#: processor time, at a low priority. The summaries of a large file may take longer than this limit, and the demo then
+#: continues without them.
 PATIENCE_SECONDS = 60.0
 #: The maximum number of users for whom a summary of an unfinished day is requested.
 ASKED_USERS = 10
 
 
 class Summed(NamedTuple):
-    """The number of summaries that were written, and the number that were missing when the wait ended."""
+    """The number of summaries that were written, and the number that were not finished in time (`left`)."""
 
     written: int
     left: int
 
 
 async def days_summed_up(worker: Siltstone, api: httpx.AsyncClient, newest: Mapping[str, int]) -> Summed:
-    """Sum up finished days in the same way as a worker at midnight, and unfinished days on request.
+    """Make the worker write summaries of the users' days, wait for them, and return their numbers.
 
-    `newest` has the time of each user's last message (epoch ms).
+    Finished days are summed up as at midnight. A summary of the unfinished day is requested for at most `ASKED_USERS`
+    users. `newest` has the time of each user's last message (epoch ms).
     """
     hot, topics = worker.hot, worker.topics
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -45,7 +47,7 @@ async def days_summed_up(worker: Siltstone, api: httpx.AsyncClient, newest: Mapp
     end_of_day = Triggers(worker.summaries.plan).end_of_day
     still = [user for user, at in newest.items() if end_of_day(at) > worker.clock.now()]
     for user in sorted(still, key=lambda user: newest[user])[-ASKED_USERS:]:
-        await api.post("/v1/summaries", json={"user_id": user})  # 404 if only tools have spoken
+        await api.post("/v1/summaries", json={"user_id": user})  # 404 if a day has only messages of tools
     await hot.outbox.flush()
     wanted = sum((await hot.ends(topics.summary_requests)).values())
     await _until(lambda: _tried(worker) >= wanted, deadline)

@@ -41,7 +41,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     configure_logging(log_level, serving=True)
     settings = _with_noted_partitions(Settings.load(), data)
     write_as_let_in(data)
-    make_private(data)  # before the journal is written there
+    make_private(data)  # before the broker writes its log there
     with embedded_broker(kafka_port, data / JOURNAL, settings.dev.journal_seconds) as broker:
         embedded = settings.model_copy(
             update={
@@ -54,9 +54,10 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
 
 
 def _with_noted_partitions(settings: Settings, data: Path) -> Settings:
-    """Return the settings. If they set no number of partitions, use the one recorded in the directory.
+    """Return the settings, with the number of partitions that is recorded in the data directory.
 
-    Raises `DataDirError`.
+    If the settings set `kafka.partitions`, or if no number is recorded, they are returned unchanged. Raises
+    `DataDirError` if the recorded number cannot be read.
     """
     noted = recorded_partitions(data)
     if noted is None or "partitions" in settings.kafka.model_fields_set:

@@ -55,7 +55,7 @@ def _failed(findings: Sequence[Finding]) -> bool:
 
 
 def _table(findings: Sequence[Finding]) -> Table:
-    """Return a table of the findings, without borders, which would take space from the text in a narrow terminal."""
+    """Return a table of the findings. It has no borders, so that a narrow terminal has more space for the text."""
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

@@ -13,8 +13,8 @@ from streams.doors.cli import show
 from streams.doors.cli.client import ask, json_option, session_path, url_option
 
 STYLE = {"promoted": "green", "dropped": "dim", "asked": "yellow", "waiting": "cyan", "open": "cyan"}
-#: In a narrower terminal, a column of a table would have room for one word only. Then the parts of a row are shown
-#: below each other.
+#: If the terminal is narrower than this number of characters, the cells of a row are shown below each other, because
+#: a column of a table would have space for only one word per line.
 NARROW_COLUMNS = 90
 
 

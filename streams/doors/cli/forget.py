@@ -88,10 +88,10 @@ def forget(
 
 
 def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
-    """Forget by ids.
+    """Forget memories by their ids.
 
-    A complete id is accepted even if no memory has it: it may be the id of a note, or of an exchange that can still
-    become a memory.
+    A complete id is accepted even if no memory has this id. It may be the id of a note, or the id of the memory that
+    an exchange can still become.
     """
     texts = {}
     for one in given:
@@ -124,7 +124,7 @@ def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: floa
 
 
 def _forget_source(source: str, user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
-    """Forget the data from a source, and show the numbers that the worker returns."""
+    """Forget the user's data from one source, and show how many memories, exchanges and notes were forgotten."""
     if not yes:
         click.confirm(
             f"Forget all data of {user} that {source} had a part in? This cannot be undone.", abort=True, err=True
@@ -145,14 +145,17 @@ def _receipt(url: str, user: str) -> dict[str, Any]:
 
 
 def _forgotten(url: str, user: str, seconds: float) -> dict[str, Any]:
-    """Forget all data of the user, and return the receipt. Raises `ApiError` if that takes more than `seconds`."""
+    """Forget all data of the user, and return the receipt, which lists the erased data and the remaining data.
+
+    Raises `ApiError` if that takes more than `seconds`.
+    """
     late = f"user {user} was not forgotten within {seconds:g} s"
     written(url, "DELETE", "/v1/memories", late, seconds, params={"user_id": user})
     return _receipt(url, user)
 
 
 async def _remains(user: str, bootstrap_servers: str | None) -> list[dict[str, Any]]:
-    from schemas.settings import Settings  # these take long to import, and only a report needs them
+    from schemas.settings import Settings  # slow imports, which only --report needs
     from streams.doors.cli.options import with_options
     from streams.forgetting.kafka_remains import RecordSpan, Remains, remains_of
 

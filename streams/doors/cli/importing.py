@@ -9,7 +9,8 @@ import click
 from streams.doors.cli.ingest import file_argument, take_in, taking_options
 from streams.doors.importing.formats import Format
 
-#: The formats by the names that users write. `jsonl` is the output of `siltstone export`, or our own messages.
+#: The formats by the names that users pass to `siltstone import`. `jsonl` is the output of `siltstone export`, or
+#: messages in our own format.
 FORMATS: Final = {
     "mem0": Format.MEM0,
     "openmemory": Format.OPENMEMORY,

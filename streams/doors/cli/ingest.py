@@ -82,7 +82,7 @@ timeout_option = click.option(
 
 
 def taking_options(command: F) -> F:
-    """Add the options that `ingest` and `import` share."""
+    """Decorate a command with the options that `siltstone ingest` and `siltstone import` share."""
     for option in reversed(
         (
             user_option,
@@ -145,14 +145,17 @@ def take_in(
     url: str,
     as_json: bool,
 ) -> None:
-    """Run `ingest` or `import`. If `of` is None, the first object of the file determines the format."""
+    """Run `siltstone ingest` or `siltstone import`. `of` is the format of the file.
+
+    If `of` is None, the format is determined from the content of the file.
+    """
     settings = with_options(Settings.load(), None, bootstrap_servers, None)
     called, now = "standard input" if str(file) == "-" else file.name, now_ms()
-    undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no such time
+    undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no useful time
     try:
         whose = "--user" if dry_run and user is None else user
         given = Given(now, whose, session, undated, of, settings.memory, speaker, ZoneInfo(zone), dry_run)
-    except (KeyError, ValueError, OSError) as exc:  # it is unknown, a path, or a directory of zones
+    except (KeyError, ValueError, OSError) as exc:  # the zone is unknown, a path, or a directory
         raise click.UsageError(
             f"--timezone: {zone!r} is not a time zone: pass one such as Europe/Oslo or UTC."
         ) from exc
@@ -191,7 +194,7 @@ def take_in(
 
 @contextmanager
 def opened(file: Path) -> Iterator[io.BufferedReader]:
-    """Open the file, or use standard input, which is not closed."""
+    """Open the file for reading, and close it after the block. For the path `-`, yield standard input instead."""
     if str(file) == "-":
         yield sys.stdin.buffer  # type: ignore[misc]
         return
@@ -202,11 +205,11 @@ def opened(file: Path) -> Iterator[io.BufferedReader]:
 async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: Done, kafka: KafkaSettings) -> None:
     found = records(readable, given)
     first: list[Found] = []
-    for one in found:  # determine the format before contacting a broker
+    for one in found:  # determine the file's format before connecting to Kafka
         first.append(one)
         if isinstance(one, TakenFor):
             done.format = one.format
-            first += itertools.islice(found, 1)  # the first result in this format
+            first += itertools.islice(found, 1)  # the first record or problem after the format
             break
     if done.format is None:
         for one in first:
@@ -256,7 +259,7 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
 
 
 def _told(called: str, one: Problem) -> str:
-    """Return a problem in the form of a compiler's errors: file, line, reason."""
+    """Return a line about a problem, in the form of a compiler's errors: file, line number, reason."""
     where = str(one.line) if one.line and one.where == f"line {one.line}" else f" {one.where}"
     return f"{called}:{where}: {one.why}"
 
@@ -266,9 +269,9 @@ def _size(readable: io.BufferedReader) -> int:
 
 
 async def _each(found: Iterator[Found], *, waits: bool) -> AsyncIterator[Found]:
-    """Yield the items of `found`.
+    """Yield the items of `found`, which reads the file.
 
-    `waits` is True if reading the file may block. Then a thread reads, so that earlier records are sent meanwhile.
+    If `waits`, the read may block, as from a pipe. A thread then reads, so that earlier records are sent meanwhile.
     """
     if not waits:
         for one in found:
@@ -283,7 +286,10 @@ async def _each(found: Iterator[Found], *, waits: bool) -> AsyncIterator[Found]:
 
 
 def said(line: bytes) -> ChatMessage | SessionEnded:
-    """Return the record in a line. If it has no time, it gets the current time. Raises `BadRecord`."""
+    """Parse a line with a message or a session end. If the line has no time, the record gets the current time.
+
+    Raises `BadRecord` if the line is invalid.
+    """
     fields = json_object(line)
     fields.setdefault("timestamp", fields.get("created_at", now_ms()))
     return message_or_end(fields)

@@ -8,6 +8,9 @@ import sys
 
 
 def ingest_line(servers: str) -> str:
-    """Return the command for another terminal. It begins with a path if `siltstone` is not on the PATH."""
+    """Return an ingest command that works in another terminal.
+
+    If `siltstone` is not on the PATH, the command begins with the path of the running `siltstone`.
+    """
     called = "siltstone" if shutil.which("siltstone") else shlex.quote(sys.argv[0])
     return f"{called} ingest chats.jsonl --bootstrap-servers {servers}"

@@ -1,4 +1,4 @@
-"""The result of ingesting a file, in numbers and in words."""
+"""The result of `siltstone ingest` or `siltstone import`: the counts, and the texts about them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from streams.doors.importing.found import (
     Given,
 )
 
-#: Formats whose files have only memories.
+#: The formats whose files have only memories and no messages.
 OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
 
 
 @dataclass(slots=True)
 class Done:
-    """The numbers of a file's entries. `produced` is the number of messages and memories together.
+    """The counts of the entries of an ingested file. `produced` is the number of messages and memories together.
 
-    `newest` is the time of the newest record in epoch ms; 0 if there is none.
+    `newest` is the time of the newest record in epoch ms, or 0 if no record was produced.
     """
 
     format: Format | None = None
@@ -32,13 +32,13 @@ class Done:
     bad: int = 0
     left_out: int = 0
     newest: int = 0
-    #: The last record produced to each topic and partition.
+    #: The place of the last record that was produced to each topic and partition.
     last: Sequence[Place] = ()
 
     def counted(self) -> str:
-        """Return the counts in words, such as `2 messages and 1 memories`. A count of 0 is left out.
+        """Return a text with the counts, such as `2 messages and 1 memories`. A count of 0 is left out.
 
-        If both counts are 0, the format decides which one is shown.
+        If both counts are 0, the text is `0 memories` for a format with only memories, and `0 messages` otherwise.
         """
         messages, of_memories = self.produced - self.memories, self.format in OF_MEMORIES
         if not self.memories and not of_memories:
@@ -56,9 +56,9 @@ class Done:
         }
 
     def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
-        """Return the warnings to show.
+        """Return the warnings to show after the import.
 
-        One warning says that nothing could be read, another that all entries are so old that memories may be cold.
+        There is a warning if nothing could be read, or if all entries are so old that their memories may be cold.
         """
         if self.format is None and self.bad:
             return [f"nothing in {called} could be read: it must be JSON, one object a line or an array"]

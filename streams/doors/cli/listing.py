@@ -46,7 +46,7 @@ def memories(
     rows = [
         (
             short(one["id"]),
-            str(int(one["score"])),  # rounded down, as in the table of a search
+            str(int(one["score"])),  # rounded down, as in the table of `siltstone search`
             show.state(one["state"]) + (", pinned" if one["pinned"] else ""),
             one["created_at"][:10],
             show.plain(one["memory"]),

@@ -1,4 +1,4 @@
-"""Rendering of a summary file in a terminal."""
+"""Shows the Markdown of a daily summary in a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 def shown(markdown: str) -> Markdown:
-    """Render the text without its comments. Control characters become spaces, because people may edit the files."""
-    from rich.markdown import Markdown  # imported here, because it takes 0.1 s, and --json does not need it
+    """Return the rendered text of a summary file, without the HTML comments in it.
+
+    Control characters become spaces: the file may have been edited, and they could change the terminal.
+    """
+    from rich.markdown import Markdown  # takes 0.1 s to import, and --json does not need it
 
     return Markdown("".join(char if char.isprintable() or char == "\n" else " " for char in markdown))

@@ -1,4 +1,4 @@
-"""MCP over standard input and output, answered by a worker's `/mcp`.
+"""An MCP server on standard input and output, which forwards each request to a worker's `/mcp`.
 
 The worker keeps no MCP sessions. So each request of the assistant becomes one HTTP request to the worker, and the
 worker may restart between two requests.
@@ -34,12 +34,12 @@ _HEADERS: Final = {
     "Accept": "application/json, text/event-stream",
     "MCP-Protocol-Version": LATEST_HANDSHAKE_VERSION,
 }
-#: Seconds to wait for an answer. It is longer than a tool waits for a write or for a shard.
+#: Seconds to wait for the worker's answer. A tool itself waits a shorter time for a write or for a shard.
 _ANSWER_SECONDS: Final = 60.0
 
 
 class Worker:
-    """A client of a worker's `/mcp`, at a base URL. Close it after use."""
+    """An MCP client of the worker at the base URL `url`. Use it as an asynchronous context manager."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._url, self._ids = url, count(1)
@@ -52,7 +52,7 @@ class Worker:
         await self._http.aclose()
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
-        """Send a request, and return the result.
+        """Send an MCP request to the worker, and return the result.
 
         Raises `NoWorker` if no worker answers, `ApiError` for an HTTP error, and `MCPError` for an MCP error.
         """
@@ -73,14 +73,17 @@ class Worker:
             raise ApiError(f"{self._url} answered {answer.status_code}: {why}", answer.status_code) from exc
 
     async def greeted(self) -> InitializeResult:
-        """Initialize MCP, and return the worker's description of itself."""
+        """Send the MCP request `initialize`, and return the worker's name, version and instructions."""
         client = Implementation(name="siltstone-stdio", version="1").model_dump(exclude_none=True)
         greeting = {"protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": client}
         return InitializeResult.model_validate(await self.ask("initialize", greeting))
 
 
 async def serve(url: str, headers: Mapping[str, str]) -> None:
-    """Serve until the input ends. Raises `ApiError` if the worker is missing or refuses at the start."""
+    """Serve MCP on standard input and output until the input ends.
+
+    Raises `ApiError` if no worker answers at the start, or if the worker refuses the first request.
+    """
     async with Worker(url, headers) as worker:
         server = _server(worker, await worker.greeted())
         async with stdio_server() as (read, write):

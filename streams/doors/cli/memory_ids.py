@@ -1,4 +1,4 @@
-"""Find memories by a complete id, or by the beginning of an id, which tables show."""
+"""Finds memories by a complete id or by the beginning of an id, because tables show only the beginning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _MemoryId(click.ParamType):
             return given
 
 
-#: The type of an argument that is the id of a memory, or the beginning of an id.
+#: The click type of an argument that is the id of a memory, or the beginning of an id.
 MEMORY_ID = _MemoryId()
 
 ids_argument = click.argument("ids", nargs=-1, required=True, type=MEMORY_ID, metavar="MEMORY_ID...")
@@ -46,7 +46,7 @@ wait_option = click.option(
 
 
 def short(memory_id: str) -> str:
-    """Return the beginning of an id, which tables show."""
+    """Return the first characters of a memory's id, as tables show it."""
     return memory_id[:SHOWN_OF_IDS]
 
 
@@ -55,7 +55,10 @@ def is_whole(given: str) -> bool:
 
 
 def found(url: str, user: str, given: str) -> dict[str, Any]:
-    """Return the user's memory whose id is `given` or begins with it. Raises `ApiError` if none or several match."""
+    """Return the user's memory whose id is `given` or begins with `given`.
+
+    Raises `ApiError` if no memory matches, or if several match.
+    """
     condition = f'id:eq:"{given}"' if is_whole(given) else f'id:contains:"{given}"'
     asked = {"user_id": user, "filter": condition, "include_all": True, "limit": 1000}
     memories = ask(url, "GET", "/v1/memories", params=asked)["memories"]
@@ -72,10 +75,10 @@ def found(url: str, user: str, given: str) -> dict[str, Any]:
 
 
 def standing(url: str, user: str, memory_id: str) -> str | None:
-    """Return the id under which the memory exists, archived or not; None if there is no such memory.
+    """Return the id of the memory, archived or not, or None if there is no such memory.
 
-    It is another id if the memory was a near-copy that was merged into another memory. The history is requested,
-    because a request for the memory itself may count as an access.
+    If the memory was merged into another memory as a near-copy, the id of the other memory is returned. We request
+    the memory's history, because a request for the memory itself may count as an access.
     """
     try:
         history = ask(url, "GET", f"/v1/memories/{memory_id}/history", params={"user_id": user})

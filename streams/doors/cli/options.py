@@ -22,7 +22,7 @@ class _Day(click.ParamType):
             self.fail(f"{value!r} is not a date: {exc}", param, ctx)
 
 
-#: The type of an option that is a date, in the form that the API accepts.
+#: The click type of an option that is a date. It converts the date to the form that the API accepts.
 DAY = _Day()
 
 
@@ -38,7 +38,7 @@ port_option = click.option(
 
 
 def with_options(settings: Settings, data: Path | None, bootstrap_servers: str | None, port: int | None) -> Settings:
-    """Return the settings, overridden by a command's options."""
+    """Return the settings with the values of a command's options in place of the settings' own values."""
     changes: dict[str, object] = {}
     if data is not None:
         changes["data_dir"] = data

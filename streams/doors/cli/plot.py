@@ -1,4 +1,4 @@
-"""The picture of `siltstone stats --plot`: scores, states over time, changes of state.
+"""Draws the picture of `siltstone stats --plot`: scores, states over time, and changes of state.
 
 It needs matplotlib (`pip install 'siltstone[plot]'`). Only matplotlib's object-oriented interface is used, because
 pyplot keeps figures in global state.
@@ -22,9 +22,10 @@ from streams.doors.cli import show
 #: Colours from the palette of Okabe and Ito, which colour-blind people can distinguish: orange, blue and grey.
 COLOURS = {"active": "#E69F00", "cold": "#56B4E9", "deprecated": "#7A7A7A"}
 ELSEWHERE, OUTLIER, CLUSTER, BAR, INK = "#CC79A7", "#D55E00", "#F0E442", "#4C5B6B", "#333333"
-#: A change to a lower rank is drawn below the line. Names without a rank, such as archived, are below all ranks.
+#: The ranks of the states. A change to a state of lower rank is drawn below the line. States that are not listed,
+#: such as archived, count as lower than all others.
 RANKS = {"active": 3, "cold": 2, "deprecated": 1}
-#: The share of the height of the scores' panel that is below the strip with the names of the states.
+#: The share (0-1) of the height of the panel of scores that is below the strip with the names of the states.
 BELOW_STRIP = 0.96
 LEGEND: dict[str, Any] = {
     "frameon": False,
@@ -53,9 +54,9 @@ def figure_of(states: Answer, scores: Answer, transitions: Answer) -> Figure:
 
 
 def draw_scores(axes: Axes, scores: Answer) -> None:
-    """Draw the scores as bars that are ten points wide, with the clusters behind them.
+    """Draw a histogram of the scores, with the clusters of scores as areas behind the bars.
 
-    The borders of the states and the fences of the outliers are lines.
+    The scores at which states change, and the scores at which outliers begin (fences), are drawn as lines.
     """
     _panel(axes, "Scores", xlabel="score (points)", ylabel="memories", xlim=(0, 100), xticks=range(0, 101, 10))
     _draw_borders(axes, **scores["borders"])
@@ -97,7 +98,7 @@ def _draw_borders(axes: Axes, active: float, cold: float) -> None:
 
 
 def _draw_fences(axes: Axes, scores: Answer) -> list[Line2D]:
-    """Draw the fences, and the outliers at the bottom. Return the keys for the legend."""
+    """Draw the fences (the scores at which outliers begin) and the outliers. Return the entries for the legend."""
     fences = show.fences(scores)
     for at in fences.values():
         axes.axvline(at, 0, BELOW_STRIP, color=OUTLIER, linestyle=":", linewidth=2)
@@ -130,9 +131,9 @@ def draw_states(axes: Axes, daily: list[Answer]) -> None:
 
 
 def draw_transitions(axes: Axes, transitions: Answer) -> None:
-    """Draw a bar for each day and each pair of states, in the colour of the new state.
+    """Draw a bar for each day and each pair of old and new state, in the colour of the new state.
 
-    Changes to a state of a higher rank are above the line.
+    Changes to a state of higher rank are drawn above the line, all others below it.
     """
     title = f"Changes of state: {transitions['total']:,} in {_counted(transitions['days'], 'day', 'days')}"
     _panel(axes, title, xlabel="day (UTC)", ylabel="memories a day")
@@ -172,12 +173,15 @@ def draw_transitions(axes: Axes, transitions: Answer) -> None:
 
 
 def direction(from_state: str, to_state: str) -> int:
-    """Return 1 if the new state has a higher rank, and -1 if a memory cooled, or was archived or removed."""
+    """Return 1 if the new state has a higher rank than the old state, otherwise -1."""
     return 1 if RANKS.get(to_state, 0) > RANKS.get(from_state, 0) else -1
 
 
 def hatch(from_state: str, to_state: str) -> str:
-    """Return a hatch. It distinguishes pairs of states with the same colour on the same side of the line."""
+    """Return the hatch (pattern) of the bars of a pair of states.
+
+    It distinguishes pairs whose bars have the same colour on the same side of the line.
+    """
     if from_state == "archived" and to_state in RANKS:
         return "\\\\\\\\"
     leap = "////" if {from_state, to_state} == {"active", "deprecated"} else ""
@@ -193,7 +197,7 @@ def _panel(axes: Axes, title: str, **labels: Any) -> None:
 
 
 def _number(day: str) -> int:
-    """Return the ordinal number of an ISO date, which is its place on the axis."""
+    """Return the ordinal number of an ISO date, which is the position of the day on the time axis."""
     return date.fromisoformat(day).toordinal()
 
 

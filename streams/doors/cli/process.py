@@ -1,4 +1,4 @@
-"""The process of a command: its umask, its log lines, its event loop, and its garbage collector."""
+"""Sets up the process of a command: umask, logging, event loop and garbage collector."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ log = logging.getLogger(__name__)
 
 #: The maximum number of seconds to wait until the remaining tasks of a stopped worker have ended.
 LEAVE_SECONDS = 5.0
-#: Thresholds of the garbage collector: the number of new objects, then the number of collections of each younger
-#: generation. Windows are large, live long and have no reference cycles. With Python's defaults, the collector would
-#: scan them so often that it takes half of the intake's time.
+#: Thresholds of Python's garbage collector: the number of new objects until a collection, then the numbers of
+#: collections of a younger generation until the next older one is collected. Windows are large, live long and have no
+#: reference cycles. With Python's defaults, the collector would scan the windows so often that this would take half
+#: of the intake's time.
 COLLECT_AFTER = 100_000, 20, 1_000
 
 
-#: Seconds for which a thread may keep Python's interpreter lock while other threads wait for it. A shard's thread
-#: needs the lock at every SQL statement. With Python's default, it would wait 5 ms each time while a batch is
-#: processed.
+#: Seconds for which a thread may keep Python's interpreter lock (GIL) while other threads wait for it. A shard's
+#: thread needs the lock for every SQL statement. With Python's default, it would wait 5 ms for each statement while
+#: the main thread processes a batch.
 SWITCH_SECONDS = 0.0005
 
 
-#: The loggers of the Kafka clients, which log an unreachable server at each attempt to connect.
+#: The loggers of the Kafka clients. They log a line at each failed attempt to connect to a broker.
 CLIENTS = ("aiokafka", "kafka")
 LIBRARIES = (*CLIENTS, "faust", "httpx", "httpx2", "mcp", "mode", "uvicorn")
-#: The loggers of our modules that subclass Faust's classes: Faust logs under these names too.
+#: The loggers of our modules that subclass Faust's classes. Faust's own code also logs under these names.
 FAUSTS = ("streams.kafka.faust", "streams.kafka.faust.recovery")
-#: Loggers that repeat a line at each retry.
+#: Loggers that log the same line again at each retry.
 REPEATING = (*CLIENTS, "faust", "mode", "streams.kafka.commit.outbox", "streams.kafka.faust")
 
 
 def configure_logging(level: str, *, serving: bool = False) -> None:
-    """Send log lines to standard error. Of the libraries, only warnings or errors are logged.
+    """Send log lines to standard error. Libraries log only warnings or errors, but at level DEBUG also INFO lines.
 
-    Warnings of the Kafka clients are logged in a worker (`serving`), where repeated lines are counted. They are not
-    logged in other commands, which report an unreachable server themselves, in one line. At level DEBUG, INFO lines
-    of the libraries are logged too, because they help to find a fault.
+    A worker (`serving`) logs warnings of the Kafka clients, and counts repeated lines. Other commands do not log
+    these warnings, because the commands themselves report an unreachable broker in one line.
     """
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     if level == "DEBUG":
@@ -69,24 +69,25 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
 
 
 def write_as_let_in(data: Path) -> None:
-    """Set the umask by the permissions of the data directory.
+    """Set the umask of this process by the permissions of the data directory.
 
-    Then only its owner can read new files. Its group can read them too if the directory gives the group access.
+    Then only the user of this process can access new files. If the directory gives its group access, the group can
+    access new files too.
     """
     os.umask(umask_of(data))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop, with a garbage collector that rarely scans the windows, and with frequent thread switches."""
+    """Run `main` on uvloop, and return its result. Garbage collections are rare, and thread switches are frequent."""
     gc.set_threshold(*COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_SECONDS)
     return uvloop.run(_leaving_nothing(main))
 
 
 async def _leaving_nothing(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main`, then cancel the remaining tasks until they have ended.
+    """Run `main`, then cancel the remaining tasks again and again until they have ended, for a limited time.
 
-    The event loop would cancel them only once. If the broker does not respond, tasks of Faust ignore this.
+    The event loop would cancel them only once, and tasks of Faust ignore that if the broker does not answer.
     """
     try:
         return await main

@@ -84,7 +84,10 @@ def reembed(
 
 
 def _answers(url: str, data: Path) -> bool:
-    """Return True if a worker answers. Raises `NoWorker` if none answers and there are no files of shards."""
+    """Return True if a worker answers, and False if none answers, but the data directory has shards.
+
+    Raises `NoWorker` if no worker answers and there are no shards.
+    """
     try:
         ask(url, "GET", PATH)
     except NoWorker:
@@ -97,9 +100,9 @@ def _answers(url: str, data: Path) -> bool:
 def _wanted(
     settings: EmbeddingSettings, backend: str | None, model: str | None, dimensions: int | None
 ) -> EmbeddingSettings:
-    """Return the embedding settings, overridden by the options.
+    """Return the embedding settings, with the command's options in place of their values.
 
-    If the options name another model, the dimensions of the settings are not used for it.
+    If the options name another model, the number of dimensions in the settings is not used for this model.
     """
     same_backend = backend in (None, settings.backend)
     kept = settings.model if same_backend else ""
@@ -118,7 +121,10 @@ def _wanted(
 
 
 def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
-    """Make the worker embed all memories, wait, and return its last answer. Raises `ApiError` if it fails."""
+    """Make the worker embed all memories with the wanted model, wait for the end, and return the worker's answer.
+
+    Raises `ApiError` if the re-embedding fails or is stopped.
+    """
     body = {"backend": wanted.backend, "model": wanted.model, "dimensions": wanted.dimensions}
     state: dict[str, Any] = ask(url, "POST", PATH, json=body)
     try:

@@ -1,4 +1,4 @@
-"""Change the embedding model of a data directory's shards that no worker has open."""
+"""Changes the embedding model of the shards in a data directory, for `siltstone reembed` without a worker."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ T = TypeVar("T")
 
 
 async def reembed_files(data: Path, wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
-    """Embed all memories with the model `wanted`, and switch the shards to it. `before` has the present settings.
+    """Embed all memories with the model `wanted`, and switch the shards to this model. `before` has the old settings.
 
-    Returns the same values as a worker's `GET /v1/reembed` at the end. After an interruption, each shard has either
-    the old or the new model, and the next call continues.
+    Returns the same values as a worker's `GET /v1/reembed` at the end of a re-embedding. After an interruption, each
+    shard has either the old or the new model, and the next call continues the work. Raises `SiltstoneError` if
+    another process has a shard open.
     """
     files = _all_free(data)
     embedding = Embedding(wanted)
@@ -63,7 +64,7 @@ async def reembed_files(data: Path, wanted: EmbeddingSettings, before: Embedding
 
 
 def abandon_files(data: Path) -> list[int]:
-    """Drop the vectors of an unfinished re-embedding. Return the shards that had such vectors."""
+    """Drop the new vectors of an unfinished re-embedding. Return the partitions whose shards had new vectors."""
     files = _all_free(data)
     dropped = []
     for partition in sorted(files.free):
@@ -81,9 +82,9 @@ def _all_free(data: Path) -> ShardFiles:
 
 
 def _to_change(files: ShardFiles, target: VectorModel) -> list[int]:
-    """Return the shards whose vectors are from another model than `target`.
+    """Return the partitions of the shards whose vectors are from another model than `target`.
 
-    Raises `ShardError` if a shard has an unfinished re-embedding with a third model.
+    Raises `ShardError` if a shard has an unfinished re-embedding with yet another model.
     """
     held = {p: (found.model, found.dimension) for p, found in sorted(files.free.items()) if found.model}
     for partition in held:

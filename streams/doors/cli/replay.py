@@ -37,7 +37,7 @@ _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)
 
 
 class When(click.ParamType):
-    """The type of an option that is a time, converted to epoch ms, or the word `earliest` or `now`."""
+    """The click type of an option that is the word `earliest` or `now`, or a time, which is converted to epoch ms."""
 
     name = "TIME"
 
@@ -107,7 +107,7 @@ def replay(
     write_as_let_in(settings.data_dir)
     if check or swapping:
         _before_it_takes_long(settings.data_dir, check)
-    logging.getLogger("streams.memory.agent").setLevel(logging.ERROR)  # no warning that a new shard is behind the log
+    logging.getLogger("streams.memory.agent").setLevel(logging.ERROR)  # a new shard is behind the log: no warning
     with _folder(settings, asked, into, check) as folder:
         started = time.monotonic()
         try:
@@ -132,7 +132,7 @@ def replay(
 
 
 def _refuse(asked: ReplayOptions, into: Path | None, check: bool, swapping: bool) -> None:
-    """Raise `UsageError` for options that exclude each other."""
+    """Raise `UsageError` if some of the replay's options cannot be used together."""
     if asked.begin == NOW or asked.end == EARLIEST:
         raise click.UsageError(f"--from takes a time or {EARLIEST}, --to a time or {NOW}.")
     if isinstance(asked.begin, int) and isinstance(asked.end, int) and asked.begin >= asked.end:
@@ -152,7 +152,10 @@ def _before_it_takes_long(data: Path, check: bool) -> None:
 
 @contextlib.contextmanager
 def _folder(settings: Settings, asked: ReplayOptions, into: Path | None, check: bool) -> Iterator[Path]:
-    """Yield the working folder of the replay. Unless `into` names it, it is deleted when the replay is complete."""
+    """Yield the working folder of the replay, which is `into` if that is given.
+
+    Otherwise it is a folder in the data directory, which is deleted when the replay is complete.
+    """
     if into is not None:
         yield into
         return
@@ -173,7 +176,7 @@ def _temporary(data: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 async def _replayed(wanted: _Wanted) -> tuple[dict[str, Any], list[TableDifference] | None]:
-    """Run the replay. Return its counts, and with `check` the differences from the live shards."""
+    """Run the replay. Return its counts and, if `check` is wanted, the differences from the live shards."""
     settings, asked, folder = wanted.settings, wanted.asked, wanted.folder
     lead_ms = settings.memory.session_idle_seconds * 1000
     plan = await planned(asked, folder, settings.kafka, lead_ms)

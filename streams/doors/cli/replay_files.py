@@ -1,4 +1,4 @@
-"""Compare rebuilt shards with the live shards, or replace the live shards by them."""
+"""Compares the shards that a replay has rebuilt with the live shards, or replaces the live shards."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ from tables.offline.diff import TableDifference, differences
 
 
 def free(data: Path) -> None:
-    """Raise `SiltstoneError` if another process has one of the shards open, or if there are no shards."""
+    """Check that no other process has a shard in `data` open.
+
+    Otherwise raise `SiltstoneError`. This error is also raised if there are no shards.
+    """
     files = shard_files(data)
     if files.held:
         raise SiltstoneError(f"{files.holders}: stop it first, and start it again afterwards")
 
 
 def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress) -> list[TableDifference]:
-    """Compare the live shards in `data` with the shards in `folder`. With `users`, compare only their rows."""
+    """Compare the live shards in `data` with the rebuilt shards in `folder`, and return the differences.
+
+    If `users` are given, only the rows of these users are compared.
+    """
     free(data)
     live, made = catalogs(data), catalogs(folder)
     both = sorted(made if users else live.keys() | made.keys())
@@ -38,9 +44,10 @@ def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress
 
 
 def swap(data: Path, folder: Path, stamp: str) -> Path | None:
-    """Replace the shards in `data` by those in `folder`.
+    """Replace the live shards in `data` by the rebuilt shards in `folder`.
 
-    Return the folder to which the old shards were moved; None if there were none.
+    Return the folder to which the live shards were moved, or None if there were no live shards. Its name ends with
+    `stamp`.
     """
     live, made = data / "shards", folder / "shards"
     if data.resolve() == folder.resolve():

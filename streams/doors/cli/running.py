@@ -1,4 +1,4 @@
-"""Run a worker from the command line: retries, signals, and a clean end."""
+"""Runs a worker in the process of a command: retries, signals, and a clean stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @contextlib.asynccontextmanager
 async def started(settings: Settings, *, patient: bool = False) -> AsyncIterator[Siltstone]:
-    """Start a worker, and stop it at the end of the block. If `patient`, the worker waits for its broker."""
+    """Start a worker, and stop it after the block. If `patient`, the worker waits until its broker answers."""
     worker = Siltstone(settings)
     try:
         await worker.start(patient=patient)
@@ -29,7 +29,7 @@ async def started(settings: Settings, *, patient: bool = False) -> AsyncIterator
 
 
 async def until_ready(worker: Siltstone) -> None:
-    """Wait until the worker is ready. If it stops before, raise the error that stopped it."""
+    """Wait until the worker is ready. If the worker stops first, raise the error that stopped it."""
     stopped = asyncio.ensure_future(worker.stopped())
     try:
         while worker.health.not_ready():
@@ -41,7 +41,7 @@ async def until_ready(worker: Siltstone) -> None:
 
 
 async def until_interrupted(worker: Siltstone) -> None:
-    """Wait for SIGINT or SIGTERM. If the worker stops before, raise the error that stopped it."""
+    """Wait for SIGINT or SIGTERM. If the worker stops first, raise the error that stopped it."""
     stopped, interrupted = asyncio.ensure_future(worker.stopped()), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -68,8 +68,9 @@ async def serve(
 ) -> None:
     """Run a worker until SIGINT or SIGTERM. Call `announce` when it is ready. Raise the error that stopped it.
 
-    A signal during the start ends the worker cleanly too. Further signals have no effect. `beside` runs beside the
-    worker. If `beside` fails, the worker is stopped, and then the error is raised.
+    After some errors, for example if topics were recreated, a new worker is started instead. A signal during the
+    start also stops the worker cleanly. Further signals have no effect. `beside` runs at the same time as the worker.
+    If `beside` fails, the worker is stopped, and then the error of `beside` is raised.
     """
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -100,7 +101,7 @@ async def _work(settings: Settings, patient: bool, announce: Callable[[Siltstone
                 await worker.stopped()
                 return
         except TopicsRemade as exc:
-            log.info("%s; this happens now", exc)  # not a warning, because the new worker will log one
+            log.info("%s; this happens now", exc)  # no warning, because the new worker will log one
         except BrokerEmptied as exc:
             log.warning("%s; this happens now", exc)
         except NotAllowed as exc:

@@ -101,13 +101,13 @@ def search(
 def worth_showing(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the hits that are likely answers, and always the best hit.
 
-    If there are few memories, even the best hit may have a low relevance.
+    The best hit is included even with a low relevance, which is usual if the user has few memories.
     """
     return [hit for place, hit in enumerate(results) if place == 0 or hit["relevance"] >= SHOWN_FROM]
 
 
 def elsewhere(better: dict[str, int], include_cold: bool, state: str | None) -> str:
-    """Return a line with the numbers of better memories in other states, and the flag that finds them."""
+    """Return a line that says how many memories in other states would answer better, and which option shows them."""
     counted = " and ".join(f"{count} {name}" for name, count in better.items())
     flag = "--include-cold" if better.keys() == {"cold"} and not state else "--include-all"
     instead = f" instead of --state {state}" if state else " instead of --include-cold" if include_cold else ""

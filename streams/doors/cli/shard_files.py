@@ -1,4 +1,4 @@
-"""The shards of a data directory, for commands that work on the files without a worker."""
+"""Finds the shards of a data directory, for commands that work on the shards' files without a worker."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tables.database.inspection import Inspection, catalogs, inspect_catalog
 
 
 class RowProgress(Protocol):
-    """Shows the number of finished rows, the number of all rows, and a remark (`note`)."""
+    """A function that shows progress: the number of finished rows, the number of all rows, and a remark (`note`)."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFiles:
-    """Shards by partition. `paths` has the catalog files of all shards.
+    """The shards of a data directory, by partition. `paths` has the catalog files of all shards.
 
-    `free` has the descriptions of the shards that no other process has open. `held` has, for each of the others, a
-    text that says which process has it open.
+    `free` has descriptions of the shards that no other process has open. `held` has a text for each shard that
+    another process has open. The text names this process.
     """
 
     paths: dict[int, Path]
@@ -37,14 +37,14 @@ class ShardFiles:
 
     @property
     def holders(self) -> str:
-        """The held shards in words, such as `shards 0, 1: process 12 has it open`."""
+        """A text with the shards that other processes have open, such as `shards 0, 1: process 12 has it open`."""
         return f"{numbered(sorted(self.held))}: {'; '.join(sorted(set(self.held.values())))}"
 
 
 def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
     """Return the shards of these partitions, or all shards if no partition is given.
 
-    Raises `DataDirError` if the directory has no shards, and `ShardError` if one is missing or cannot be read.
+    Raises `DataDirError` if the directory has no shards, and `ShardError` if a shard is missing or cannot be read.
     """
     write_as_let_in(data)
     paths = catalogs(data)
@@ -80,7 +80,7 @@ class RowsBar:
             TextColumn("{task.fields[note]}"),
             console=console,
             transient=True,
-            disable=not console.is_terminal,  # otherwise an empty line would be left
+            disable=not console.is_terminal,  # otherwise rich would print an empty line
         )
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class RowsBar:
         self._progress.stop()
 
     def of(self, name: str) -> RowProgress:
-        """Show a bar instead of the previous one. Call the result with the numbers of finished and of all rows."""
+        """Show a new bar instead of the previous one. Return the function that updates the new bar."""
         for earlier in self._progress.task_ids:
             self._progress.update(earlier, visible=False)
         task, started = self._progress.add_task(name, total=None, rate="", note=""), time.monotonic()

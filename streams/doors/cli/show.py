@@ -1,4 +1,4 @@
-"""Output of results: tables for people, one JSON object for programs."""
+"""Prints the results of commands: tables for people, and one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim", "short_term": "yellow"}
-#: The number of characters of a memory's id in tables. Commands accept these characters in place of the whole id.
+#: The number of characters of a memory's id that tables show. Commands accept these characters as an id.
 SHOWN_OF_IDS = 8
 
 
@@ -24,7 +24,7 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]], 
     """Return a table. Columns whose name begins with ">" are aligned to the right."""
     made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", **options)
     for name in columns:
-        # Without "fold", a word that is too long would be cut, and a line of Chinese counts as one word.
+        # Without "fold", rich would cut words that are too long. A whole line of Chinese is one word for rich.
         justify: Literal["left", "right"] = "right" if name.startswith(">") else "left"
         made.add_column(name.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
@@ -37,40 +37,40 @@ def console() -> Console:
 
 
 def state(name: str) -> str:
-    """Return a state in its colour. Names that are not states, such as `archived`, have a colour too."""
+    """Return the name of a state with rich's markup for its colour. Other names are magenta."""
     return f"[{STATE_STYLE.get(name, 'magenta')}]{name}[/]"
 
 
 def fences(scores: dict[str, Any]) -> dict[str, float]:
-    """Return the scores at which outliers begin, such as {"below 12.5": 12.5}.
+    """Return the scores (fences) below or above which a memory is an outlier, such as {"below 12.5": 12.5}.
 
-    Scores that are not between 0 and 100 are left out.
+    Fences that are not between 0 and 100 are left out, because no memory has such a score.
     """
     sides = (("below", scores["fences"]["low"]), ("above", scores["fences"]["high"]))
     return {f"{side} {at:g}": at for side, at in sides if 0 < at < 100}
 
 
 def plain(text: str, limit: int = 160) -> str:
-    """Return a text on one line, cut to `limit` characters, and escaped so that rich finds no markup in it."""
+    """Return a text on one line, cut to `limit` characters. It is escaped, so that rich finds no markup in it."""
     return shortened(text, limit).replace("[", r"\[")
 
 
 def shortened(text: str, limit: int = 160) -> str:
-    """Return a text on one line, cut to `limit` characters. Control characters for the terminal become spaces."""
+    """Return a text on one line, cut to `limit` characters. Control characters become spaces."""
     one_line = " / ".join(line.strip() for line in text.splitlines() if line.strip())
     cut = one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
     return "".join(char if char.isprintable() else " " for char in cut)
 
 
 def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
-    """Return a table of search results, which are in the form of the API."""
+    """Return a table of search results. `results` are results as the API returns them."""
     return table(
         title,
         (">relevance", ">score", "state", "when, id", "memory"),
         (
             (
                 f"{hit['relevance']:.2f}",
-                str(int(hit["score"])),  # rounded down: 69.9 is below a border at 70
+                str(int(hit["score"])),  # rounded down, because 69.9 is not yet in the state from 70
                 state(hit["state"]),
                 f"{hit['created_at'][:10]}\n[dim]{hit['id'][:SHOWN_OF_IDS]}[/]",
                 plain(hit["memory"]),
@@ -81,7 +81,7 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
 
 
 def reasons(results: Iterable[dict[str, Any]]) -> Table:
-    """Return a table of the reasons for each result. The results must have been requested with `explain`."""
+    """Return a table that explains the rank of each search result. The search must have been made with `explain`."""
     parts = ("cosine", "cosine_rank", "bm25", "bm25_rank")
     rows = [(hit["id"], *(hit["explain"][part] for part in parts)) for hit in results]
     return table("Why", ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)

@@ -1,4 +1,4 @@
-"""Checkpoints of a store, in the form that tables and JSON show."""
+"""Descriptions of checkpoints for the tables and the JSON output of `siltstone checkpoint`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tables.checkpoints.manifest import Manifest
 
 
 def generations_of(checkpoints: Checkpoints, partition: int, at: int) -> list[dict[str, Any]]:
-    """Return the checkpoints of one partition, including damaged ones, newest first. `at` is now, in epoch ms.
+    """Describe all checkpoints of one partition, including damaged ones, newest first. `at` is now, in epoch ms.
 
-    `uploaded` is the number of bytes that the previous checkpoint did not have; None if that is unknown.
+    The field `uploaded` is the number of bytes that the previous checkpoint did not have, or None if it is unknown.
     """
     found, earlier = list[dict[str, Any]](), None
     for number in reversed(checkpoints.numbers(partition)):
@@ -27,7 +27,7 @@ def generations_of(checkpoints: Checkpoints, partition: int, at: int) -> list[di
         except (DamagedCheckpoint, CheckpointMismatch) as exc:
             found.append({"partition": partition, "generation": number, "problem": str(exc)})
             continue
-        if manifest is None:  # it was removed meanwhile
+        if manifest is None:  # the checkpoint was removed meanwhile
             continue
         known = None if earlier is None else {pack.name for pack in earlier.packs}
         new = sum(pack.length for pack in manifest.packs if pack.name not in (known or ()))

@@ -1,4 +1,4 @@
-"""Output of `--dry-run`: the plan of an import."""
+"""Prints the plan of an import, for the option `--dry-run`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streams.doors.cli import show
 from streams.doors.importing.formats import NAMES
 from streams.doors.importing.planning import Plan
 
-#: The maximum number of sessions, and of problems, that are shown. `--json` shows all.
+#: The maximum number of sessions, and of problems, that are printed. With `--json`, all are printed.
 _MOST_ROWS = 50
 
 
 def show_plan(called: str, plan: Plan, as_json: bool) -> None:
-    """Show the plan. The exit code is 1 if an entry is bad, as in an import without `--dry-run`."""
+    """Print the plan of an import. If an entry is bad, exit with code 1, as an import without `--dry-run` would."""
     if as_json:
         show.as_json(plan.told())
     else:

@@ -16,7 +16,7 @@ from streams.doors.cli.options import data_option
 from streams.doors.cli.process import write_as_let_in
 from tables.analysts.copy import described, snapshot_of_files
 
-#: Seconds to wait for the answer. A worker answers only when the copy is complete.
+#: The maximum number of seconds to wait for the worker's answer. A worker answers only when the copy is complete.
 WAIT_SECONDS = 3600.0
 
 
@@ -68,7 +68,7 @@ def _of_files(data: Path, url: str) -> dict[str, Any]:
 
 
 def _placed(made: dict[str, Any], data: Path) -> dict[str, Any] | None:
-    """Return the result with its full path. Return None if the worker's new copy is not in this directory."""
+    """Return the worker's answer `made` with the full path of the copy, or None if the copy is not in `data`."""
     path = data.resolve() / made["path"]
     if not path.is_file() or path.stat().st_size != made["bytes"]:
         return None

@@ -80,9 +80,12 @@ def stats(at: str | None, days: int, plot: Path | None, url: str, as_json: bool)
 
 
 def _drawing(file: Path) -> Callable[[Answer, Answer, Answer], None]:
-    """Return a function that draws the answers into the file."""
+    """Return a function that draws the worker's answers as a picture, and writes it to the file.
+
+    Raises `SiltstoneError` if matplotlib is not installed.
+    """
     try:
-        from streams.doors.cli.plot import figure_of  # matplotlib is an extra, and slow to load
+        from streams.doors.cli.plot import figure_of  # matplotlib is optional, and slow to import
     except ImportError as exc:
         raise SiltstoneError("--plot needs matplotlib: pip install 'siltstone[plot]'") from exc
 

@@ -50,7 +50,10 @@ def summarize(user: str, day: str | None, seconds: float, url: str, as_json: boo
 
 
 def _when_written(url: str, asked: dict[str, Any], seconds: float) -> str:
-    """Wait for the summary of the run, and return it. Raises `ApiError` if it fails or takes more than `seconds`."""
+    """Wait for the requested summary, and return its Markdown. `asked` is the worker's answer to the request.
+
+    Raises `ApiError` if the summary fails or takes more than `seconds`.
+    """
     run_id, user, day = asked["run_id"], asked["user_id"], asked["date"]
     deadline = time.monotonic() + seconds
     while True:

@@ -23,7 +23,7 @@ class _Span(click.ParamType):
     name = "90d"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the time span in milliseconds."""
+        """Convert a time span such as `90d` to milliseconds."""
         found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", value)
         if found is None:
             self.fail(f"{value!r} is not a time span: write 30m, 12h or 90d", param, ctx)
@@ -146,7 +146,7 @@ def _kafka(bootstrap_servers: str | None) -> KafkaSettings:
 
 
 def _all(kafka: KafkaSettings) -> list[TokenRecord]:
-    from streams.access.token_log import all_tokens  # imported only when needed: it imports the Kafka client
+    from streams.access.token_log import all_tokens  # imported here, because it imports the Kafka client
 
     return asyncio.run(all_tokens(kafka))
 

@@ -55,7 +55,10 @@ class Accepted(Written):
         wait: float | None,
         write: Callable[[], Awaitable[Place]],
     ) -> Self:
-        """Call `write`, wait for its effect for at most `wait` seconds, and return the response."""
+        """Call `write`, wait until the write can be read, and return the response.
+
+        The wait is at most `wait` seconds. If `wait` is None, there is no wait.
+        """
 
         async def places() -> Sequence[Place]:
             return [await write()]

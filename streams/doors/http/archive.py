@@ -1,6 +1,6 @@
 """Routes of the archive: list and search archived memories; archive, restore and remove memories.
 
-Writes are events in the log. Their timestamps come from the lifecycle's clock.
+Each change is written to the log as an event. Its timestamp comes from the lifecycle's clock.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Archiving(Written):
 
 
 def archive_routes(service: MemoryService) -> APIRouter:
-    """The routes of `/v1/archive`, except those of cleanup."""
+    """Return the routes of `/v1/archive`, except the routes of cleanup."""
     api = APIRouter(tags=["archive"])
     write, consistency = partial(Accepted.written, service), Consistency(service)
     lifecycle = service.settings.lifecycle

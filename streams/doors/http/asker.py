@@ -1,4 +1,4 @@
-"""The principal of a request. The guard attaches it to the request, and routes read it from there."""
+"""The principal (the authenticated caller) of a request. The guard stores it in the request, and routes read it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _KEY: Final = "siltstone.principal"
 
 
 def with_asker(scope: Any, principal: Principal) -> Any:
-    """The ASGI scope with this principal attached."""
+    """Return a copy of the ASGI scope that also holds the principal, so that routes can read it."""
     return {**scope, "state": {**scope.get("state", {}), _KEY: principal}}
 
 
 def asker(connection: HTTPConnection) -> Principal | None:
-    """The request's principal; None if the worker requires no tokens, or the route is open to everyone."""
+    """Return the request's principal. It is None if no tokens are required, or if the route is open to everyone."""
     found = connection.scope.get("state", {}).get(_KEY)
     assert found is None or isinstance(found, Principal)
     return found
 
 
 def sources_by(principal: Principal | None) -> list[str]:
-    """The sources to record with the principal's writes.
+    """Return the sources to record with the principal's writes.
 
-    Empty if there is no principal: then the default sources of the written data apply.
+    The list is empty if there is no principal. Then the default sources of the written data apply.
     """
     return [] if principal is None else principal.sources
 

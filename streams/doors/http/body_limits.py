@@ -1,8 +1,8 @@
 """Limits of a request body: its content type, its size, and the time it may take to arrive.
 
-A request that changes something must declare JSON as its content type, even without a body. This protects against
-pages of other sites: a browser lets them send forms and plain text to any server, but JSON only if the server permits
-it first. The size and the time are checked while the app reads the body.
+A request that changes something must declare JSON as its content type, even without a body. This protects against web
+pages of other sites. Browsers let such a page send forms and plain text to any server, but they send JSON only if the
+server permits it first. The size and the time are checked while the app reads the body.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from streams.doors.http.policies import policies_of
 from streams.doors.http.refusals import refused
 
 MAX_BODY_BYTES: Final = 8 << 20
-#: The maximum seconds until the whole body has arrived, from the moment when the app begins to read it.
+#: The maximum number of seconds between the app's first read of the body and the arrival of the whole body.
 BODY_SECONDS: Final = 30.0
-#: Prefixes of the paths that accept forms as well as JSON: the dashboard's pages contain forms.
+#: Prefixes of the paths that accept form data as well as JSON. The dashboard's pages send forms.
 FORMS: Final = ("/ui/",)
 _FORM: Final = b"application/x-www-form-urlencoded"
 _CLOSE: Final = (b"connection", b"close")
 
 
 class Bodies:
-    """ASGI middleware. It refuses a body that is not JSON (415), too large (413), or does not arrive in time (408).
+    """ASGI middleware that refuses a body if it is not JSON (415), is too large (413), or arrives too late (408).
 
     If the app did not read the whole body, the connection is closed after the response, so that the server does not
     have to read the rest.
@@ -54,7 +54,7 @@ class Bodies:
 
 
 def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
-    """Return the request with `content` as its body. Its own body must already have been read."""
+    """Return the request with `content` as its body. The original body must already have been read."""
     headers = [
         (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
     ]
@@ -69,7 +69,7 @@ def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Re
 
 
 class _Body:
-    """The body of one request. `is_read`: whether the app has received all of it."""
+    """The body of one request. `is_read` is true when the app has received the whole body."""
 
     def __init__(self, scope: Scope, receive: Receive, most: int, seconds: float) -> None:
         self._receive, self._most, self._seconds = receive, most, seconds
@@ -87,14 +87,14 @@ class _Body:
         if self._method not in ("POST", "PATCH") and not (self._method == "PUT" and has_body):
             return
         if not any(policies_of(self._method, self._path)):
-            return  # there is no such route: the request gets 404 or 405 later
+            return  # no route matches, so the request gets 404 or 405 later
         kind = self._type.partition(b";")[0].strip().lower()
         if kind == b"application/json" or (kind == _FORM and self._path.startswith(FORMS)):
             return
         raise HTTPException(415, "Content-Type: send application/json, even without a body")
 
     async def receive(self) -> Message:
-        """The ASGI function `receive`, with the limits of size and time. Raises `HTTPException`."""
+        """Receive the next ASGI message. Raises `HTTPException` if the body is too large or arrives too late."""
         if self.is_read:
             return await self._receive()
         now = asyncio.get_running_loop().time()

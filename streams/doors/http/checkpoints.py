@@ -1,4 +1,4 @@
-"""`/v1/checkpoints`: request a partition's checkpoint and see its state. The partition's owner answers."""
+"""Routes that request a checkpoint of a partition and show its progress. The partition's owner answers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes that preview and start a cleanup."""
+"""Routes that preview or start a cleanup, which archives memories and later removes them from the archive."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CleanupOrder(BaseModel):
 
 
 def cleanup_routes(service: MemoryService) -> APIRouter:
-    """The routes of `/v1/archive/cleanup`, for one user or for all shards of this worker."""
+    """Return the routes of `/v1/archive/cleanup`. They work on one user, or on all shards of this worker."""
     api = APIRouter(tags=["archive"])
     settings = service.settings.lifecycle.cleanup
 

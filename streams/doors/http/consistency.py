@@ -1,4 +1,4 @@
-"""Read your own writes: `wait=applied` on writes, `at_least` on reads.
+"""Read your own writes: the parameter `wait=applied` of writes, and the parameter `at_least` of reads.
 
 A write returns a consistency token. A read with that token is answered as soon as the write can be read. The read can
 be sent to any worker: it is forwarded to the owner of the user's partition, and the owner waits.
@@ -26,7 +26,7 @@ Timeout = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="seconds to 
 
 
 def waits_of(request: Request) -> float:
-    """The seconds that a request may wait for writes, in addition to its usual duration."""
+    """Return the maximum number of seconds that a request waits for writes, in addition to its usual duration."""
     return float(getattr(request.state, "waits", 0.0))
 
 
@@ -43,7 +43,7 @@ def _wait(
     return timeout
 
 
-#: The maximum seconds that a write waits until its effect can be read. None: it does not wait.
+#: The maximum number of seconds that a write request waits until the write can be read. None means no wait.
 Wait = Annotated[float | None, Depends(_wait)]
 
 
@@ -68,7 +68,7 @@ def _at_least(
     return _AtLeast(tuple(map(Place.of_token, given)), timeout)
 
 
-#: The writes that must be readable before a read is answered.
+#: The writes that a read request waits for, and the maximum number of seconds that it waits.
 AtLeast = Annotated[_AtLeast, Depends(_at_least)]
 
 
@@ -79,7 +79,9 @@ class Reached(BaseModel):
 
 
 class Consistency:
-    """Makes read requests wait until certain writes can be read. Routes get it as a dependency:
+    """Makes read requests wait until the writes of their tokens can be read.
+
+    A route declares `reads` as its dependencies:
 
     @api.get("/v1/memories", dependencies=consistency.reads)
     """
@@ -93,7 +95,10 @@ class Consistency:
         self.reads = [Depends(of_user)]
 
     async def reached(self, user_id: str, asked: AtLeast) -> None:
-        """Wait until these writes can be read. Call this in routes whose body names the user; others use `reads`."""
+        """Wait until the writes of the request's tokens can be read.
+
+        This is for routes that get the user in the body. All other routes declare `reads` instead.
+        """
         await self._service.writes.has_reached(asked.places, asked.seconds, user_id)
 
 

@@ -1,4 +1,4 @@
-"""The decisions on a session's exchanges, with their reasons, in the form of the API."""
+"""The decisions on a session's exchanges, with their reasons, as the API returns them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class DecisionsResponse(BaseModel):
 
 
 async def decisions_of(service: MemoryService, user_id: str, session_id: str, limit: int | None) -> DecisionsResponse:
-    """The decisions on a session's exchanges, oldest first, including expired exchanges.
+    """Return the decisions on a session's exchanges, oldest first, including expired exchanges.
 
     Raises an `HTTPException` (404) if this worker has no such session.
     """

@@ -1,4 +1,4 @@
-"""Erasure receipts: the forget commands of a user, and the data that this worker still holds."""
+"""Erasure receipts, which list a user's forget commands, and count the user's data that this worker still holds."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Receipt(BaseModel):
 
 
 def erasure_routes(service: MemoryService) -> APIRouter:
-    """The route of `/v1/erasures`, for this worker's users."""
+    """Return the route of `/v1/erasures`, for this worker's users."""
     api = APIRouter(tags=["memories"])
 
     @api.get("/v1/erasures", dependencies=Consistency(service).reads)

@@ -1,4 +1,4 @@
-"""The reason of an API refusal as one line, from its JSON body."""
+"""Read the reason of a refusal from the JSON body of an API response."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ SHOWN_CHARS = 200
 
 
 def detail_of(content: bytes) -> str:
-    """Return the text in `detail`. If the response has no such text, return its first `SHOWN_CHARS` bytes as text.
+    """Return the text in the field `detail` of a response's body.
+
+    If the body has no such text, return its first `SHOWN_CHARS` bytes as text.
 
     >>> detail_of(b'{"detail": "top_k: too small"}')
     'top_k: too small'

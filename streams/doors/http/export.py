@@ -1,4 +1,4 @@
-"""The export of a user's data."""
+"""The route that exports a user's data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.service import MemoryService
 
 
 def export_routes(service: MemoryService) -> APIRouter:
-    """The route of `/v1/export`, for this worker's users."""
+    """Return the route of `/v1/export`, for this worker's users."""
     api = APIRouter(tags=["memories"])
 
     @api.get(

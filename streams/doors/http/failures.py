@@ -1,6 +1,6 @@
-"""The API's answers to failures. An answer has one text, which repeats nothing of the request.
+"""The API's responses to failures. Each response has one text, which repeats no data of the request.
 
-An answer has the status 503 and `Retry-After` only if the same request may succeed later.
+A response has the header `Retry-After` only if the same request may succeed later.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _PASSING = (KafkaConnectionError, KafkaTimeoutError, ProducerClosed, UnknownErro
 
 
 def answer_failures(api: FastAPI) -> None:
-    """Answer all exceptions, including those of middleware that was added before.
+    """Add handlers for all exceptions of the API, including exceptions of middleware that was already added.
 
-    Only `ShardNotHere` and `MemoryElsewhere` have other handlers, in `Forwarding`.
+    The handlers of `ShardNotHere` and `MemoryElsewhere` are not added here. They are in `Forwarding`.
     """
     for kind in (SiltstoneError, TimeoutError, KafkaError):
         api.exception_handler(kind)(_answered)
@@ -71,7 +71,8 @@ async def _answered(_: Request, exc: Exception) -> Response:
 async def _declined(request: Request, exc: Exception) -> Response:
     """Answer an `HTTPException`.
 
-    For 405, list the methods of all routes at the address in `Allow`. Starlette lists the methods of one route only.
+    If the status is 405, the header `Allow` lists the methods of all routes at the address. Starlette would list the
+    methods of one route only.
     """
     assert isinstance(exc, HTTPException)
     allowed = methods_of(request.scope["path"]) if exc.status_code == 405 else ""
@@ -85,12 +86,15 @@ async def _invalid(_: Request, exc: Exception) -> Response:
 
 
 def answer_to(exc: Exception) -> JSONResponse:
-    """The answer to an exception.
+    """Return the response to an exception. Its status is:
 
-    401: the token is missing or not valid. 403: the token lacks a scope. 404: there is no such memory, or the token
-    may not access its user. 413: the record is too large for the broker. 422: the consistency token is not valid
-    here. 503: a temporary failure, or the embedding model cannot be used. 500: an operator must repair something
-    first.
+    - 401 if the token is missing or not valid
+    - 403 if the token lacks a scope
+    - 404 if there is no such memory, or if the token may not access the memory's user
+    - 413 if the record is too large for the broker
+    - 422 if the consistency token is not valid
+    - 503 if the failure is temporary, or if the embedding model cannot be used
+    - 500 for all other failures, which an operator must repair first
     """
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():

@@ -1,6 +1,6 @@
 """Forget all memories, exchanges and notes to which one source contributed.
 
-Each of them gets a forget event of its own. So a replay of the log forgets the same data.
+A forget event is written for each memory, exchange and note. So a replay of the log forgets the same data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ class ForgottenSource(Written):
 
 
 async def forget_source(service: MemoryService, user_id: str, source: str, wait: float | None) -> ForgottenSource:
-    """Write the forget events. Raises `MemoryNotFound` if the user has no data from this source."""
+    """Write a forget event for each memory, exchange and note of the source.
+
+    Wait at most `wait` seconds until the events have taken effect. Raises `MemoryNotFound` if the user has no data
+    from this source.
+    """
     found = await service.of_source(user_id, source)
     ids: list[uuid.UUID] = [*dict.fromkeys((*found.memories, *found.exchanges, *found.notes))]
     if not ids:

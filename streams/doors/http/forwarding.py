@@ -1,9 +1,9 @@
-"""Forwarding: a request is sent on to the worker that owns the user's partition.
+"""Forward a request to the worker that owns the user's partition.
 
-The consumer group tells which worker owns a partition: the assignment contains the address of each member. While a
-partition moves, no worker can answer, so the response is 503 with `Retry-After`. A forwarded request is not forwarded
-again. It carries the caller's own token, and the owner checks this token as in any other request: forwarding grants
-no rights.
+Each worker knows all owners, because the assignment of the consumer group contains the address of each member. While
+a partition moves, no worker can answer, so the response is 503 with `Retry-After`. A forwarded request is not
+forwarded again. It carries the caller's own token, and the owner checks this token as in any other request. So
+forwarding gives the caller no additional rights.
 """
 
 from __future__ import annotations
@@ -27,36 +27,37 @@ from streams.memory.read_your_writes import MOST_WAITING
 log = logging.getLogger(__name__)
 
 FORWARDED: Final = "x-siltstone-forwarded"
-#: The maximum value of `Retry-After`, in seconds. The recovery may be faster than estimated, and a retry gets a
-#: newer estimate.
+#: The maximum value of `Retry-After`, in seconds. The recovery may be faster than estimated, and each retry gets a
+#: new estimate.
 LONGEST_RETRY: Final = 60
-#: Seconds to wait for the owner's response. This is longer than the owner itself waits for its shards.
+#: The maximum number of seconds to wait for the response of a partition's owner. The owner itself waits a shorter
+#: time for its shards.
 WAIT_SECONDS: Final = 15.0
-#: Seconds to wait for the response of one worker, if data of all workers is collected.
+#: The maximum number of seconds to wait for one worker's response while data of all workers is collected.
 ASKED_SECONDS: Final = 2.0
-#: The limits of connections to one worker. The maximum is greater than the number of requests that may wait there
+#: The limits of the connections to one worker. There are more connections than requests that may wait on a worker
 #: (see `read_your_writes.py`), so that other requests still get a connection.
 CONNECTIONS: Final = httpx.Limits(max_connections=2 * MOST_WAITING, max_keepalive_connections=20)
 #: Response headers that are passed on to the caller.
 _KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")
 _OF_THE_ASKER: Final = ("authorization", "cookie")
-#: Headers that apply to one connection only. They are not sent on.
+#: Headers that apply to one connection only. They are not forwarded.
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 
 
-#: Headers about the web page that sent the request. They are not sent on: the first worker has already compared
-#: them with its own address, and the owner has another address.
+#: Headers about the web page that sent the request. They are not forwarded: the first worker has already checked
+#: them against its own address, and the check would fail at the owner, which has another address.
 _OF_THE_PAGE: Final = frozenset({"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"})
 
 
 class Forwarding:
     """Sends requests to the owners of partitions.
 
-    `owner` returns the base URL of the worker that owns a partition, or None if it is unknown. `reserved` reserves
-    one of the limited places for waiting requests: a request that waits on another worker also needs a place on this
-    one.
+    `owner` returns the base URL of the worker that owns a partition, or None if the owner is unknown. `reserved`
+    reserves one of the limited places for waiting requests. It is needed because a request that waits on another
+    worker also holds a connection to this worker.
     """
 
     def __init__(
@@ -71,11 +72,11 @@ class Forwarding:
         self._made: dict[str, httpx.AsyncClient] = {}
 
     def _http(self, url: str) -> httpx.AsyncClient:
-        """The HTTP client for one worker.
+        """Return the HTTP client for the worker at `url`.
 
         Each worker has a client with its own connections, so that requests that wait for one worker do not block
-        requests to the others. The machine's certificates are read at the first forwarded request. A worker that is
-        alone in its group never reads them.
+        requests to other workers. The machine's certificates are read at the first forwarded request. A worker that
+        is alone in its group never reads them.
         """
         if url not in self._made:
             if self._certificates is None:
@@ -90,7 +91,10 @@ class Forwarding:
             await made.aclose()
 
     async def to_owner(self, request: Request, moved: Exception) -> Response:
-        """The answer of the partition's owner; 503 if no other worker is known to own it, or it does not answer."""
+        """Return the response of the partition's owner.
+
+        Return 503 if the owner is unknown or does not answer, or if another worker has already forwarded the request.
+        """
         assert isinstance(moved, ShardNotHere)
         url = self._owner(moved.partition)
         if url is None or url == self._own_url() or FORWARDED in request.headers:
@@ -104,7 +108,8 @@ class Forwarding:
     async def to_others(self, request: Request, missing: Exception) -> Response:
         """Ask the other workers for a memory that this worker does not have. Return the first answer that is not 404.
 
-        If a worker does not answer, return 503, because that worker may have the memory.
+        If no worker has the memory, return 404. If a worker does not answer, return 503, because that worker may have
+        the memory.
         """
         try:
             for answer in await self.asked(request):
@@ -128,7 +133,10 @@ class Forwarding:
         return [await self._sent(request, url) for url in self.others()]
 
     async def _sent(self, request: Request, url: str) -> httpx.Response:
-        """The answer of the worker at `url`. Raises `NotReady` if it does not answer, or does not know the token."""
+        """Send the request to the worker at `url`, and return the response.
+
+        Raises `NotReady` if that worker does not answer, or does not know the caller's token yet.
+        """
         headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP | _OF_THE_PAGE}
         try:
             with self._reserved() if waits_of(request) else nullcontext():
@@ -142,19 +150,20 @@ class Forwarding:
                 )
         except httpx.HTTPError as exc:
             raise NotReady(f"its worker at {url} does not answer; ask again") from exc
-        if answer.status_code == 401:  # this worker knows the token; the other one has not read it yet
+        if answer.status_code == 401:  # this worker has accepted the token, so the other worker has not read it yet
             raise NotReady(f"its worker at {url} does not know the token yet; ask again")
         return answer
 
     def others(self) -> list[str]:
-        """The URLs of the group's other workers, as of the last assignment."""
+        """Return the URLs of the other workers in the consumer group, according to the last assignment."""
         found = {self._owner(partition) for partition in range(self._partitions)}
         return sorted(url for url in found if url is not None and url != self._own_url())
 
     async def ask(self, url: str, request: Request, path: str) -> httpx.Response | None:
-        """Request `path` from the worker at `url`, on behalf of the caller. None if the worker does not answer.
+        """Request `path` from the worker at `url` on behalf of the caller, and return the response.
 
-        The new request carries the caller's token or cookie, so it has the caller's rights.
+        Return None if the worker does not answer. The new request carries the caller's token or cookie, so it has the
+        caller's rights.
         """
         asker = {name: request.headers[name] for name in _OF_THE_ASKER if name in request.headers}
         try:
@@ -165,9 +174,9 @@ class Forwarding:
 
 
 def _target(url: str, request: Request) -> bytes:
-    """The target of the forwarded request: the path of `url`, then the received path and query, byte for byte.
+    """Return the target of a forwarded request: the path of `url`, then the received path and query, byte for byte.
 
-    If path and query were decoded and encoded again, ids that contain `%` would change.
+    If the path and the query were decoded and encoded again, ids that contain `%` would change.
     """
     query: bytes = request.scope["query_string"]
     path: bytes = httpx.URL(url).raw_path.rstrip(b"/") + request.scope["raw_path"]
@@ -180,10 +189,13 @@ def _passed_on(answer: httpx.Response) -> Response:
 
 
 def later(detail: str, seconds: float = 1.0) -> JSONResponse:
-    """The answer 503: no worker can answer now. `Retry-After` has the `seconds`, but at most `LONGEST_RETRY`."""
+    """Return the response 503 with the text `detail`, for a request that no worker can answer now.
+
+    The header `Retry-After` has the number of `seconds`, but at most `LONGEST_RETRY`.
+    """
     return refused(503, detail, {"Retry-After": retry_after(seconds)})
 
 
 def retry_after(seconds: float) -> str:
-    """The value of `Retry-After`: whole seconds, from 1 to `LONGEST_RETRY`."""
+    """Return the value of the header `Retry-After`: whole seconds, at least 1 and at most `LONGEST_RETRY`."""
     return str(min(LONGEST_RETRY, max(1, ceil(seconds))))

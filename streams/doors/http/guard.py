@@ -1,8 +1,8 @@
-"""The check before all routes: may the caller's token send this request about this user?
+"""The guard in front of all routes checks whether the caller's token allows this request about this user.
 
 The check runs before the request is processed or forwarded. If the token is of one user, the request may omit the
-user. Then the guard adds the user to the request, so that a forwarded request also names the user. If the token is
-of several users, each user that the request names must be one of them. Other data of a request, such as its metadata,
+user. Then the guard adds the user to the request, so that a forwarded request also names the user. If the token is of
+several users, each user that the request names must be one of them. Other data of a request, such as its metadata,
 never identifies a user.
 """
 
@@ -29,7 +29,7 @@ UNNAMED: Final = "user_id: name a user, one of the token's users"
 
 
 class _Unreadable(Exception):
-    """A request that the guard cannot interpret. It is answered with `status` and `headers`."""
+    """Raised if the guard cannot check a request. The response has this `status` and these `headers`."""
 
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         self.status, self.headers = status, headers
@@ -37,7 +37,10 @@ class _Unreadable(Exception):
 
 
 class Guard:
-    """ASGI middleware. `open_probes`: whether `/healthz`, `/readyz` and `/metrics` need no token."""
+    """ASGI middleware that checks the token of each request.
+
+    If `open_probes` is true, `/healthz`, `/readyz` and `/metrics` need no token.
+    """
 
     def __init__(self, app: ASGIApp, admission: Admission, open_probes: bool) -> None:
         self._app, self._admission, self._open_probes = app, admission, open_probes
@@ -71,7 +74,7 @@ class Guard:
             raise _Unreadable(404, "there is nothing at this address")
         for policy in policies:
             scope, receive = await _allowed(principal, policy, scope, receive)
-        asked_by.set(principal.name)  # for this request only, because each request has its own task
+        asked_by.set(principal.name)  # set for the current request only, because each request has its own task
         return with_asker(scope, principal), receive
 
     def _is_open(self, policy: Policy) -> bool:
@@ -79,9 +82,10 @@ class Guard:
 
 
 async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
-    """Check the request against the policy. Return the request to pass on, which names the user.
+    """Check the request against the policy of its route, and return the request for the next layer.
 
-    Raises `AccessDenied` and `_Unreadable`.
+    If the token is of one user and the request names no user, the returned request names that user. Raises
+    `AccessDenied` if the token does not allow the request, and `_Unreadable` if the request cannot be checked.
     """
     if policy.about in (About.PROBE, About.ANYBODY):
         return scope, receive
@@ -139,9 +143,10 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _parsed(content: bytes) -> Any:
-    """Parse the body.
+    """Parse the JSON body of a request. Raises `_Unreadable` if the body is not JSON.
 
-    The parsed body replaces the received one, so that the route reads exactly the users that were checked.
+    The guard replaces the received body by the parsed body, so that the route reads exactly the users that the guard
+    has checked.
     """
     try:
         return read_json(content)

@@ -22,8 +22,8 @@ class PatientForHeads(H11Protocol):
     def __init__(self, *given: Any, head_seconds: float = HEAD_SECONDS, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head_seconds = head_seconds
-        #: The access log is switched off here, because uvicorn's option would remove the handlers of the access
-        #: logger, which the whole process shares.
+        #: The access log is disabled here instead of by uvicorn's option, because that option would remove the
+        #: handlers of the access logger, which the whole process shares.
         self.access_log = False
 
     def connection_made(self, transport: Any) -> None:

@@ -2,7 +2,8 @@
 
 Any web page can make its reader's browser send requests to loopback. If the page's own host name resolves to loopback
 (DNS rebinding), the page can also read the answers. Therefore `Host` must be a name of this worker, and the page that
-the browser reports (`Origin`, `Sec-Fetch-Site`) must be a page of this worker. Other programs report no page.
+the browser names (in `Origin` or `Sec-Fetch-Site`) must be a page of this worker. Programs that are not browsers name
+no page.
 
 If tokens are required, the worker may be behind a proxy. Then any `Host` is accepted, unless `http.allowed_hosts` is
 set. A request with a token in `Authorization` may come from any page. All other requests, for instance a login or a
@@ -29,14 +30,20 @@ _OUR_SITES: Final = frozenset({b"same-origin", b"none"})
 
 
 def names_of(http: HttpSettings, tokens: bool) -> frozenset[str]:
-    """The accepted host names, without ports. Empty if all names are accepted, because requests carry a token."""
+    """Return the accepted host names, without ports. An empty set means that all host names are accepted.
+
+    All are accepted if requests need a token and `http.allowed_hosts` is not set.
+    """
     if tokens and not http.allowed_hosts:
         return frozenset()
     return LOOPBACK | frozenset(map(str.lower, (*http.own_names, *http.allowed_hosts)))
 
 
 class Hosts:
-    """ASGI middleware. `tokens`: whether the worker requires tokens."""
+    """ASGI middleware that checks the host of each request, and the page that sent the request.
+
+    `tokens` is true if the worker requires tokens.
+    """
 
     def __init__(self, app: ASGIApp, http: HttpSettings, tokens: bool) -> None:
         self._app, self._tokens = app, tokens
@@ -67,7 +74,7 @@ class Hosts:
         return len(hosts) == 1 and _name(hosts[0]) in self._names
 
     def _foreign(self, scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
-        """Whether a page of another site sent the request.
+        """Return whether a page of another site sent the request.
 
         Browsers set `Sec-Fetch-Site`, and pages cannot change it. Older browsers send only `Origin`, and only with
         writes.
@@ -85,7 +92,7 @@ class Hosts:
 
 
 def _enters(scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
-    """Whether the browser followed a link to one of the `ENTRANCES`."""
+    """Return whether the browser followed a link to one of the `ENTRANCES`."""
     return (
         scope["method"] == "GET"
         and scope["path"] in ENTRANCES
@@ -95,7 +102,7 @@ def _enters(scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
 
 
 def _site(origin: bytes) -> str:
-    """The host and port in an `Origin` header; empty if it has none.
+    """Return the host and port in an `Origin` header, or an empty text if the header has no host.
 
     >>> _site(b"https://Here:8000"), _site(b"null"), _site(b"http://[")
     ('here:8000', '', '')
@@ -111,7 +118,7 @@ def _text(value: bytes) -> str:
 
 
 def _name(host: bytes) -> str:
-    """The host name without its port; empty if the text is not a valid host.
+    """Return the host name without its port, or an empty text if `host` is not a valid host.
 
     >>> _name(b"[::1]:8000"), _name(b"LocalHost"), _name(b"a.example:b")
     ('::1', 'localhost', '')

@@ -1,4 +1,4 @@
-"""Memories page by page, with filters."""
+"""Lists of a user's memories, page by page and with filters."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _states(
     return wanted_states(state=state, include_all=include_all or all_states, include_cold=include_cold or cold)
 
 
-#: The states of the memories to list, given as in a search; only active by default. The names of the parameters
-#: may also be written in camelCase.
+#: The states of the memories to list. They are given by the same parameters as in a search. By default, only active
+#: memories are listed. The names of the parameters may also be written in camelCase.
 States = Annotated[frozenset[State], Depends(_states)]
 
 
@@ -68,7 +68,7 @@ class PageQuery:
 class Page(Generic[T]):
     """One page of memories. `total` is the number of memories on all pages.
 
-    `next_after` is `PageQuery.after` for the next page; None if this is the last page.
+    `next_after` is the value of `PageQuery.after` for the next page, or None if this is the last page.
     """
 
     memories: Sequence[T]
@@ -77,7 +77,7 @@ class Page(Generic[T]):
 
 
 def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettings) -> Page[Memory]:
-    """A page of memories, oldest first.
+    """Return one page of a user's memories, oldest first.
 
     This runs on the shard's thread instead of the event loop, because a user may have thousands of memories.
     """
@@ -91,7 +91,7 @@ def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettin
 
 
 def page_of_archive(shard: Shard, wanted: PageQuery) -> Page[Archived]:
-    """A page of archived memories in all states, oldest first. This runs on the shard's thread."""
+    """Return one page of a user's archived memories in all states, oldest first. This runs on the shard's thread."""
     found = [
         one
         for one in cancellable(shard.archive_of(wanted.user_id))

@@ -1,6 +1,6 @@
 """Routes of long-term memories: read, list with filters, edit, pin and forget them, and show their history.
 
-Writes are events in the log.
+Each change is written to the log as an event.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HistoryResponse(BaseModel):
 
 
 async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
-    """The history of a memory, which may be in the archive."""
+    """Return the history of a memory, oldest event first. The memory may be in the archive."""
     made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
     done = await service.users.ask(found.user_id, Shard.history, found.user_id, found.id)
     past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
@@ -79,7 +79,7 @@ async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
 
 
 def memory_routes(service: MemoryService) -> APIRouter:
-    """`/v1/memories…`, for the memories of this worker's shards."""
+    """Return the routes of `/v1/memories`, for the memories of this worker's shards."""
     api = APIRouter(tags=["memories"])
     write, reads = partial(Accepted.written, service), Consistency(service).reads
 

@@ -1,4 +1,4 @@
-"""Chat messages as the API accepts them: one, or a list."""
+"""Chat messages that clients send to the API: one message, or a list of messages."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def _how_many(given: Any) -> str:
 
 
 def _each_for_itself(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
-    """Return the message, or the text of its error if it is invalid.
+    """Validate one message of a list. Return the message, or the text of the error if the message is invalid.
 
-    So the other messages of the list can still be accepted.
+    The error is returned instead of raised, so that the other messages of the list can still be accepted.
     """
     try:
         return read(given)
@@ -71,7 +71,7 @@ def _each_for_itself(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
         return complaints({**error, "loc": ("message", *error["loc"])} for error in exc.errors())
 
 
-#: One message, or a list of them.
+#: The body of a request: one message, or a list of messages.
 Given = Annotated[
     Annotated[NewMessage, Tag("message")]
     | Annotated[
@@ -90,11 +90,11 @@ async def add_messages(
     wait: float | None,
     sources: Sequence[str] = (),
 ) -> Accepted | AcceptedMessages:
-    """Produce messages in their order.
+    """Write messages to the log, in the given order.
 
     A string in the list is the error of a message that could not be read. `wait` is the maximum number of seconds to
-    wait until the messages are in their windows; None: do not wait. `sources` are recorded with each message, instead
-    of sources that the message itself names.
+    wait until the messages are in their windows. If it is None, there is no wait. `sources` are recorded with each
+    message, instead of sources that the message itself names.
     """
     one = isinstance(given, NewMessage)
     taken, not_taken = _sorted_out([given] if isinstance(given, NewMessage) else given, sources)
@@ -139,16 +139,16 @@ def _sorted_out(given: Sequence[NewMessage | str], sources: Sequence[str]) -> tu
 
 
 def _own_id(message: NewMessage) -> str:
-    """An id for a message without one.
+    """Return an id for a message that has none.
 
-    If the message has a timestamp, its id is derived from its content, as for records from Kafka: a repeated request
-    then adds nothing. Otherwise the id is random.
+    If the message has a timestamp, its id is derived from its content, as for records from Kafka, so that a repeated
+    request adds nothing. Otherwise the id is random.
     """
     return content_id(message) if "timestamp" in message.model_fields_set else str(uuid.uuid4())
 
 
 def record_of(message: NewMessage, event_id: str, sources: Sequence[str]) -> bytes:
-    """The log record of a message, with `sources` instead of sources that the message itself names.
+    """Return the log record of a message. It has `sources` instead of the sources that the message itself names.
 
     Raises `ValueError` if the metadata is too large with these sources.
     """

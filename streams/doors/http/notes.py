@@ -1,4 +1,4 @@
-"""Requests to remember a text, and short-term memories in the form of the API."""
+"""Requests to remember a text, and short-term memories as the API returns them."""
 
 from __future__ import annotations
 

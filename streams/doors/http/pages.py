@@ -27,7 +27,7 @@ _INLINE_SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def page_routes(api: FastAPI) -> APIRouter:
-    """`/docs`, `/redoc`, and their files."""
+    """Return the routes of `/docs` and `/redoc`, and of the files that these pages load."""
     routes = APIRouter(include_in_schema=False)
     title, described, icon = api.title, api.openapi_url or "", f"{_AT}/favicon.png"
 
@@ -39,7 +39,7 @@ def page_routes(api: FastAPI) -> APIRouter:
             swagger_js_url=f"{_AT}/swagger-ui-bundle.js",
             swagger_css_url=f"{_AT}/swagger-ui.css",
             swagger_favicon_url=icon,
-            swagger_ui_parameters={"validatorUrl": None},  # otherwise the page uses an online validator
+            swagger_ui_parameters={"validatorUrl": None},  # otherwise the page would call an online validator
         )
         return _within_policy(page)
 
@@ -65,10 +65,10 @@ def page_routes(api: FastAPI) -> APIRouter:
 
 
 def _within_policy(page: HTMLResponse) -> HTMLResponse:
-    """Add the security policy.
+    """Add the security policy to a page.
 
-    It allows inline styles and `data:` images, because both pages create them at run time. It allows web workers,
-    because ReDoc searches in one.
+    The policy allows inline styles and `data:` images, because both pages create them at run time. It allows web
+    workers, because ReDoc runs its search in a web worker.
     """
     inline = [
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

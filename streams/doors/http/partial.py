@@ -1,4 +1,7 @@
-"""`partial=allow`: a response is made from the data that is recovered so far, and names the missing parts."""
+"""The parameter `partial=allow`, for responses from the data that is already recovered.
+
+Such a response names the parts that are missing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def _allowed(partial: Annotated[Allowed, Query(description=MEANING)] = "never") 
     return partial == "allow"
 
 
-#: Whether the response may be partial.
+#: True if the client sent `partial=allow`, so that the response may be partial.
 Partial = Annotated[bool, Depends(_allowed)]
 
 
@@ -73,7 +76,11 @@ class MayBePartial(BaseModel):
 
 
 def said(allowed: bool, behind: Iterable[Behind]) -> Said:
-    """The values of the fields of `MayBePartial`. Both are None, and so not sent, unless the client allows it."""
+    """Return the values of the fields of `MayBePartial`.
+
+    If the client does not allow a partial response, both values are None, and the response does not have these
+    fields.
+    """
     if not allowed:
         return Said(partial=None, behind=None)
     shown = ShownBehind.each(behind)

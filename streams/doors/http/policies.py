@@ -1,4 +1,7 @@
-"""The policy of each route: its users and the scope that it requires. A route without a policy is not served."""
+"""The policy of each route: the users that the route is about, and the scope that it requires.
+
+If tokens are required, the guard answers 404 for a route without a policy.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from starlette.routing import compile_path
 
 from schemas.tokens import Scope
 
-#: The fields that name a user in a request: both spellings that routes accept.
+#: The names of the field that has the user's id in a request. Routes accept both spellings.
 USER_NAMES: Final = ("user_id", "userId")
 
 
 class About(Enum):
-    """The users that a route is about, and the place where the guard adds the user if the request names none."""
+    """The users that a route is about, and the part of the request to which the guard adds an omitted user."""
 
     PUBLIC = "no user: the API's own description"
     PROBE = "the worker: whether it lives, is ready, and its metrics"
@@ -44,8 +47,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /readyz": Policy(About.PROBE, READ),
     "GET /metrics": Policy(About.PROBE, READ),
     "GET /v1/applied": Policy(About.SCOPED, READ),
-    "GET /mcp": Policy(About.ANYBODY, READ),  # GET and DELETE tell clients that there are no streams and no sessions.
-    "POST /mcp": Policy(About.ANYBODY, READ),  # `TOOLS` has the scope of each tool.
+    "GET /mcp": Policy(About.ANYBODY, READ),  # GET and DELETE get 405: there are no streams or sessions.
+    "POST /mcp": Policy(About.ANYBODY, READ),  # POST calls a tool. `TOOLS` has its scope.
     "DELETE /mcp": Policy(About.ANYBODY, READ),
     "POST /v1/messages": Policy(About.BODY, WRITE),
     "GET /v1/sessions/{session_id:path}/exchanges": Policy(About.QUERY, READ),
@@ -159,12 +162,18 @@ _ROUTES: Final = [
 
 
 def policies_of(method: str, path: str) -> Iterator[Policy]:
-    """The policies of all routes that match; the request must satisfy each of them. Empty if no route matches."""
+    """Yield the policies of all routes that match the request. The request must satisfy each of them.
+
+    If no route matches, nothing is yielded.
+    """
     return (policy for _, policy in _matching(method, path))
 
 
 def route_of(method: str, path: str) -> str | None:
-    """The template of the first route that matches: `/v1/memories/{memory_id}`. None if no route matches."""
+    """Return the template of the first matching route, for instance `/v1/memories/{memory_id}`.
+
+    Return None if no route matches.
+    """
     return next((template for template, _ in _matching(method, path)), None)
 
 
@@ -174,5 +183,8 @@ def _matching(method: str, path: str) -> Iterator[tuple[str, Policy]]:
 
 
 def methods_of(path: str) -> str:
-    """The methods of all routes at this path, in the form of `Allow`; empty if there are none."""
+    """Return the methods of all routes at this path, as the value of the header `Allow`.
+
+    The text is empty if there is no route.
+    """
     return ", ".join(sorted({method for method, pattern, _, _ in _ROUTES if pattern.match(path)}))

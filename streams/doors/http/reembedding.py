@@ -1,4 +1,4 @@
-"""Routes that change the embedding model of this worker's shards."""
+"""Routes that replace the embedding model of this worker's shards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Abandoned(BaseModel):
 
 
 def reembedding_routes(service: MemoryService) -> APIRouter:
-    """The routes of `/v1/reembed`: begin, watch and stop a re-embedding."""
+    """Return the routes of `/v1/reembed`, which begin, show and stop a re-embedding."""
     api = APIRouter(tags=["operations"])
     reembedder = service.reembedder
     before = service.settings.embedding

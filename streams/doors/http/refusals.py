@@ -1,4 +1,4 @@
-"""The form of all refusals, from any layer: one text that says what is wrong and what to do."""
+"""The JSON form of the API's refusals: one text that says what is wrong and what to do. All layers use it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _MEANINGS: Final = {
     500: "A fault that an operator must repair first",
     503: "Not available now; ask again after `Retry-After`, if it is given",
 }
-#: The refusals that all routes may answer with, for OpenAPI.
+#: The refusals that any route may return, for the OpenAPI description.
 REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": Failure, "description": meaning} for status, meaning in _MEANINGS.items()
 }
 
 
 def because(status: int, meaning: str) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI entry for a refusal of one route."""
+    """Return the OpenAPI entry for a refusal that a particular route may return."""
     return {status: {"model": Failure, "description": meaning}}

@@ -1,4 +1,4 @@
-"""Relations between memories: links, similarity and replacement."""
+"""Routes of the relations between memories: links, similarity and replacement."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Relations(NamedTuple):
 
 
 def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity: float) -> _Relations | None:
-    """The relations of a memory; None if there is no such memory.
+    """Return the relations of a memory, or None if the user has no such memory.
 
     This runs on the shard's thread instead of the event loop, because a user may have thousands of memories.
     """
@@ -118,9 +118,9 @@ def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
 async def related_of(
     service: MemoryService, user_id: str, memory_id: uuid.UUID, limit: int, min_similarity: float
 ) -> RelatedResponse:
-    """At most `limit` memories: first those that are linked with this one, then similar ones.
+    """Return at most `limit` memories that are related to a memory: first the linked ones, then the similar ones.
 
-    The similarity of the latter is at least `min_similarity`. Raises `MemoryNotFound`.
+    A similar memory has a similarity of at least `min_similarity`. Raises `MemoryNotFound`.
     """
     relations = await service.users.ask(user_id, _relations, user_id, memory_id, min_similarity)
     if relations is None:
@@ -149,7 +149,7 @@ async def related_of(
 
 
 def relation_routes(service: MemoryService) -> APIRouter:
-    """The routes of `/v1/links`, and those of `/v1/memories/{memory_id}/…` about relations."""
+    """Return the routes of `/v1/links`, and the routes of `/v1/memories/{memory_id}/…` that are about relations."""
     api = APIRouter(tags=["memories"])
     write, reads = partial(Accepted.written, service), Consistency(service).reads
 

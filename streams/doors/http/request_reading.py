@@ -1,8 +1,11 @@
-"""The check of a request's content before a route reads it: it must be strict JSON, and name at most one user.
+"""Check the content of a request before a route reads it.
 
-NaN and numbers outside the range of a double are refused. Python's parser accepts them, but they are not JSON and
-cannot be written to the log. An unpaired surrogate cannot be written either: it is replaced by U+FFFD, as at all
-other entry points. If a request named two users, the guard and the route could each use a different one.
+The body must be strict JSON. NaN and numbers outside the range of a double are refused. Python's parser accepts them,
+but they are not JSON and cannot be written to the log. An unpaired surrogate cannot be written either, so it is
+replaced by U+FFFD, as at all other entry points.
+
+A request, or each entry of a list in its body, may name only one user. If it named two users, the guard and the route
+could each use a different one.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ _JSON: Final = b"application/json"
 
 
 class Plain:
-    """ASGI middleware, behind the guard: 422 for a body that is not JSON, and for a request that names two users."""
+    """ASGI middleware behind the guard. It answers 422 if the body is not JSON, or if the request names two users."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

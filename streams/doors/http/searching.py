@@ -1,4 +1,4 @@
-"""Search in a user's memories and short-term windows."""
+"""The route that searches a user's memories and short-term windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session's short-term window, and the context that an assistant needs before it answers."""
+"""Routes that return a session's short-term window, and the context that an assistant needs before it answers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ContextResponse(ExchangesResponse, MayBePartial):
 
 
 def session_routes(service: MemoryService) -> APIRouter:
-    """The routes `/v1/context` and `/v1/sessions/…/exchanges`."""
+    """Return the routes `/v1/context` and `/v1/sessions/…/exchanges`."""
     api = APIRouter()
     reads, settings = Consistency(service).reads, service.settings
 

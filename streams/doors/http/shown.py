@@ -1,4 +1,4 @@
-"""A memory in the form of the API, and new events."""
+"""Memories as the API returns them, and the creation of new events."""
 
 from __future__ import annotations
 
@@ -75,5 +75,8 @@ def shown(memory: Memory, service: MemoryService) -> ShownMemory:
 
 
 def command(kind: type[E], user_id: str, /, **fields: Any) -> E:
-    """A new event of this kind. Its id is random and its timestamp is the current time, unless `fields` has them."""
+    """Return a new event of this kind.
+
+    Its id is random and its timestamp is the current time, unless `fields` has other values.
+    """
     return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user_id, "timestamp": now_ms(), **fields})  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Statistics of this worker's shards, in the form of the API."""
+"""Statistics of this worker's shards, as the API returns them."""
 
 from __future__ import annotations
 
@@ -101,9 +101,10 @@ class ScoresResponse(BaseModel):
 
 
 async def states_of(service: MemoryService, now: int, days: int | None) -> StatesResponse:
-    """The number of memories in each state at the time `now` (epoch ms), computed from their scores.
+    """Return the number of memories in each state at the time `now` (epoch ms), computed from the memories' scores.
 
-    With `days`, also the numbers on the last `days` UTC days, computed from the recorded changes of state.
+    With `days`, the response also has the numbers at the end of each of the last `days` UTC days, computed from the
+    recorded changes of state.
     """
     totals = await service.state_counts(now)
     total = sum(totals.values())
@@ -126,7 +127,7 @@ async def states_of(service: MemoryService, now: int, days: int | None) -> State
 
 
 async def transitions_of(service: MemoryService, now: int, days: int) -> TransitionsResponse:
-    """The transitions of the last `days` UTC days up to `now` (epoch ms)."""
+    """Return the memories' changes of state in the last `days` UTC days up to `now` (epoch ms)."""
     since = first_moment(now, days)
     changes: dict[StateChange, int] = added(await service.shards.call_each(Shard.daily_transitions, since, now))
     memories = sum(await service.shards.call_each(Shard.count))
@@ -144,7 +145,7 @@ async def transitions_of(service: MemoryService, now: int, days: int) -> Transit
 
 
 async def scores_of(service: MemoryService, now: int) -> ScoresResponse:
-    """The distribution of the scores at the time `now` (epoch ms). This changes nothing."""
+    """Return the distribution of the memories' scores at the time `now` (epoch ms). This changes nothing."""
     points = added(await service.shards.call_each(Shard.score_points, now, service.settings.lifecycle))
     found = await asyncio.to_thread(distribution, points)
     lifecycle = service.settings.lifecycle

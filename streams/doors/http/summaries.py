@@ -1,7 +1,7 @@
 """Routes that request, list and read daily summaries.
 
-A request is a record in the log, like the requests that a worker makes itself. The worker that owns the user's
-partition has the files of the user's summaries.
+A request is written to the log as a record, like the requests that workers make themselves. The worker that owns the
+user's partition has the files of the user's summaries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def _written_out(given: Any) -> Any:
-    """Accept only the form YYYY-MM-DD. pydantic alone would also accept numbers and other forms of a date."""
+    """Accept a date only in the form YYYY-MM-DD. pydantic alone would also accept numbers and other forms."""
     if not isinstance(given, str) or not _WRITTEN_OUT.fullmatch(given):
         raise ValueError("must have the form YYYY-MM-DD")
     return given
@@ -165,7 +165,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         service.users.partition_here(user_id)
 
         def found() -> tuple[list[uuid.UUID], str | None]:
-            # The runs are read before the text: so the text has all of these runs, and perhaps a newer one.
+            # The runs are read before the text. So the text contains all of these runs, and may contain a newer run.
             runs = list(files.runs(user_id, day))
             return runs, files.read(user_id, day)
 

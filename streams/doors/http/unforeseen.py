@@ -1,4 +1,4 @@
-"""Log unexpected exceptions, but only their types and code lines. Their texts may quote messages of users."""
+"""Log unexpected exceptions, but only their types and code lines, because their texts may quote users' messages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from streams.doors.http.refusals import refused
 
 log = logging.getLogger(__name__)
 
-#: The maximum number of logged frames of an exception, innermost first. The outer ones are the same for all requests.
+#: The maximum number of stack frames that are logged for an exception, innermost first. The outer frames are the same
+#: for all requests.
 _FRAMES: Final = 8
 
 
 class Unforeseen:
-    """The outermost ASGI middleware. It answers an unexpected exception with 500, unless a response has begun."""
+    """ASGI middleware that answers an unexpected exception with 500, unless the response has already begun."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -47,12 +48,12 @@ class _Cut(Exception):
 
 
 def _route(scope: Scope) -> str:
-    """The template of the route, without the request's ids."""
+    """Return the path template of the request's route, which contains no ids of the request."""
     return getattr(scope.get("route"), "path", "(no route)")
 
 
 def _frames(exc: BaseException | None) -> str:
-    """The exception's type and frames, innermost first, then those of its causes."""
+    """Return the exception's type and stack frames, innermost first, then the types and frames of its causes."""
     said = []
     while exc is not None:
         frames = [f"{frame.filename}:{frame.lineno}" for frame in reversed(traceback.extract_tb(exc.__traceback__))]

@@ -1,8 +1,8 @@
-"""The export of a user as lines of JSON: memories, and the messages of the short-term windows.
+"""The export of a user's data as lines of JSON: memories, and the messages of the short-term windows.
 
 The lines are in this order: memories (oldest first), short-term memories, events about memories (superseded, linked,
-archived), and messages. So a worker that imports them has each memory before it reads the exchange that the memory
-was made of.
+archived), and messages. So a worker that imports the lines has each memory before it reads the exchange from which
+the memory was made.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from tables.memories.catalog.archive import Archived
 from tables.memories.shard import Shard
 from tables.windows.session_notes import Note
 
-#: The metadata key of past changes of state. An export leaves it out, because an import computes states again.
+#: The metadata key of past changes of state. An export omits this key, because an import computes states again.
 _HISTORY: Final = "transitions"
-#: Metadata keys of exchanges that an export has as separate fields.
+#: Metadata keys of promoted exchanges that an export writes as separate fields.
 _OF_EXCHANGES: Final = ("promotion", "speakers")
-#: Kinds of memories that an import keeps. Memories of other kinds are imported as explicit memories.
+#: The kinds of memories that stay the same in an import. A memory of another kind is imported as an explicit memory.
 _KINDS: Final = ("exchange", "summary_item", "item")
 
 
 async def exported(service: MemoryService, user_id: str) -> list[bytes]:
-    """The lines of the export, each with its newline. Expired exchanges are left out. Raises `ShardNotHere`."""
+    """Return the lines of the export, each with a final newline. Expired exchanges are omitted.
+
+    Raises `ShardNotHere` if this worker does not own the user's partition.
+    """
     memories = await service.of_user(user_id)
     archive = await service.users.ask(user_id, Shard.archive_of, user_id)
     links = await service.users.ask(user_id, Shard.all_links_of, user_id)
@@ -98,7 +101,11 @@ def _note(note: Note) -> ExportedMemory:
 
 
 def _sources(memory: Memory) -> list[str]:
-    """The memory's sources; empty if an import would assign the same ones by default."""
+    """Return the recorded sources of a memory.
+
+    If none are recorded, return the default sources of its kind, or an empty list if an import would assign the same
+    default sources.
+    """
     if recorded := meant(memory.meta.get(SOURCES)):
         return recorded
     usual, becomes = sources_in({}, memory.kind), memory.kind if memory.kind in _KINDS else "remember"
@@ -106,7 +113,7 @@ def _sources(memory: Memory) -> list[str]:
 
 
 def _superseded(memory: Memory) -> Iterator[Supersede]:
-    """Yield the event that supersedes this memory by a newer memory or by a summary, if it is superseded."""
+    """If the memory is superseded, yield the event that replaces it by the newer memory or by the summary."""
     by, reason = memory.superseded_by, "manual"
     if by is None:
         by, reason = memory.summarized_by, "summary"

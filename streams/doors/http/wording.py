@@ -12,16 +12,16 @@ _IN_OTHER_WORDS: Final = {
     "union_tag_invalid": "is none of the accepted kinds",
     "json_invalid": "is not JSON",
 }
-#: Errors whose location ends with a name from the request.
+#: Types of errors whose location ends with a name from the request. The text omits this name.
 _NAMED_BY_THE_REQUEST: Final = frozenset({"extra_forbidden"})
-#: Errors that only follow from another error.
+#: Types of errors that are only a consequence of another error. They are not reported.
 _FOLLOWING: Final = frozenset({"default_factory_not_called"})
 #: The maximum number of errors in one text. People would not read a longer text.
 _MOST: Final = 8
 
 
 def complaints(errors: Iterable[Mapping[str, Any]]) -> str:
-    """pydantic's errors as one text: `query: field required; top_k: should be less than …`.
+    """Return pydantic's errors as one text, such as `query: field required; top_k: should be less than …`.
 
     >>> complaints([{"loc": ("body", "text"), "type": "missing", "msg": "Field required"}])
     'text: field required'
@@ -30,7 +30,7 @@ def complaints(errors: Iterable[Mapping[str, Any]]) -> str:
 
 
 def at_most(said: Iterable[str]) -> str:
-    """The first `_MOST` texts, joined into one, with the number of further texts."""
+    """Join the first `_MOST` texts into one text, and add the number of further texts."""
     first = list(said)
     more = [f"and {len(first) - _MOST} more"] if len(first) > _MOST else []
     return "; ".join(first[:_MOST] + more)

@@ -1,1 +1,1 @@
-"""Convert files of users, with chats or memories in several formats, to records for Kafka. No broker is needed."""
+"""Convert files with chats or memories, in the formats of many services, to records. This needs no Kafka broker."""

@@ -5,7 +5,7 @@ A conversation is a tree of messages, because ChatGPT can generate an answer aga
     {"id": …, "create_time": 1714564800.1, "current_node": "b", "mapping": {
         "a": {"parent": null, "message": null}, "b": {"parent": "a", "message": {"author": {"role": "user"}, …}}}}
 
-Only the path from the root to `current_node` is imported: ChatGPT last showed these messages.
+Only the messages on the path from the root to `current_node` are imported, because ChatGPT last showed these.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ def is_chatgpt(value: Mapping[str, Any]) -> bool:
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """Convert the conversation as ChatGPT last showed it. Raises `BadRecord` if its tree of messages is invalid."""
+    """Convert a conversation to a chat with the messages that ChatGPT last showed.
+
+    Raises `BadRecord` if the tree of messages is invalid.
+    """
     if not is_chatgpt(value):
         raise misshapen("it has no mapping of messages")
     messages = [node["message"] for node in _path(value) if isinstance(node.get("message"), dict)]
@@ -35,14 +38,14 @@ def chat_of(value: Mapping[str, Any]) -> Chat:
 
 
 def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the nodes on the path from the root to the current node."""
+    """Return the nodes of the conversation's tree on the path from the root to `current_node`."""
     mapping, name = value["mapping"], value.get("current_node")
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     if not isinstance(name, str) or name not in nodes:
         name = _newest_leaf(nodes) if nodes else None
     path: list[Mapping[str, Any]] = []
     seen = set()
-    while isinstance(name, str) and name in nodes:  # the path begins at a node whose parent is missing
+    while isinstance(name, str) and name in nodes:  # the root has no parent in the export
         if name in seen:
             raise misshapen(f"its tree has a cycle at node {name[:100]!r}: export the chats again")
         seen.add(name)
@@ -52,7 +55,7 @@ def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the leaf with the newest message. It is used if the conversation has no valid `current_node`."""
+    """Return the leaf of the tree with the newest message. It replaces a missing or invalid `current_node`."""
     parents = {parent for node in nodes.values() if isinstance(parent := node.get("parent"), str)}
     leaves = [name for name in nodes if name not in parents]
     if not leaves:

@@ -1,4 +1,4 @@
-"""The common form to which chats of all formats are converted: turns in order, with their ids and times."""
+"""The common form of imported chats. Chats of all formats are converted to this form before they become records."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from schemas.conversations import Role
 from schemas.errors import BadRecord
 from schemas.times import parse_timestamp
 
-#: A time below this number counts as seconds, because as milliseconds it would be a time before 1974.
+#: A number below this one is a time in seconds, because a time in milliseconds would then be before 1974.
 _FIRST_MILLIS: Final = 1e11
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a chat. `at` is its time in epoch ms.
+    """One message of an imported chat. `at` is its time in epoch ms, or None if the file has no time for it.
 
-    `place` is its position in the file's list of messages, from 1. Messages that are left out have positions too.
+    `place` is its position in the file's list of messages, from 1. Messages that are left out are counted too.
     """
 
     place: int
@@ -33,10 +33,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation. `began` is the time of its start in epoch ms.
+    """An imported conversation. `turns` has its messages. `began` is the time of its start in epoch ms, if known.
 
-    `left_out` is the number of messages that are not part of the conversation, such as hidden messages, tool calls
-    and empty messages. `problems` has an error for each message that violates the format. All others are used.
+    `left_out` is the number of messages that are not imported because they are not part of the conversation, such as
+    hidden messages, tool calls and empty messages. `problems` has an error for each message that violates the format.
     """
 
     turns: tuple[Turn, ...]
@@ -53,10 +53,10 @@ class Chat:
         identity: str | None,
         began: int | None,
     ) -> Self:
-        """Build a chat from the file's list of messages. If the newest message comes first, the list is reversed.
+        """Build a chat from the file's list of messages. If the newest message comes first, the order is reversed.
 
-        `turn` converts a message, given its position (from 1). It returns None to leave the message out, and raises
-        `BadRecord` if the message violates the format.
+        `turn` converts one message. It gets the position of the message (from 1) and the message. It returns None if
+        the message is not to be imported, and raises `BadRecord` if the message violates the format.
         """
         turns, problems = [], []
         for place, message in enumerate(messages, start=1):
@@ -72,12 +72,15 @@ class Chat:
 
 
 def _falls(times: Sequence[int]) -> bool:
-    """Whether the times are in descending order: some services list the newest message first."""
+    """Return True if the times are in descending order, because some services list the newest message first."""
     return len(times) > 1 and times[0] > times[-1] and all(one >= other for one, other in itertools.pairwise(times))
 
 
 def moment(value: object) -> int | None:
-    """Convert an export's time (ISO 8601, seconds or milliseconds) to epoch ms. Returns None if it is not a time."""
+    """Convert a time in an export to epoch ms. Returns None if the value is not a time.
+
+    Exports have times in ISO 8601, in seconds or in milliseconds.
+    """
     if isinstance(value, str) and value.replace(".", "", 1).isdigit():
         value = float(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _FIRST_MILLIS:
@@ -89,21 +92,21 @@ def moment(value: object) -> int | None:
 
 
 def first_moment(fields: Mapping[str, Any], *names: str) -> int | None:
-    """Return the first of the fields `names` that is a time, in epoch ms. Returns None if there is none."""
+    """Return the first time in the fields `names`, in epoch ms. Returns None if none of the fields has a time."""
     return next((at for name in names if (at := moment(fields.get(name))) is not None), None)
 
 
 def text_id(value: object) -> str | None:
-    """Return an id, which may be a number, as text. Returns None if `value` is not an id."""
+    """Return an id as text, because some exports have numbers as ids. Returns None if `value` is not an id."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return str(value) or None
 
 
 def text_of(content: object, role: str, place: int) -> str:
-    """Return the text in a message's content; empty if there is none.
+    """Return the text in a message's content, or an empty text if the content has none.
 
-    Raises `BadRecord`. `place` is the position of the message, for the text of the error.
+    Raises `BadRecord` if the content is invalid. `place` is the message's position, which the error names.
     """
     try:
         text = words_of(content, role)
@@ -113,5 +116,5 @@ def text_of(content: object, role: str, place: int) -> str:
 
 
 def misshapen(what: str) -> BadRecord:
-    """Return the error for a chat that violates its format."""
+    """Return the error for an imported chat that violates its format. `what` is the text of the error."""
     return BadRecord("invalid_fields", what)

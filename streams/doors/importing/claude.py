@@ -1,4 +1,4 @@
-"""A conversation of Claude's export (conversations.json).
+"""Convert conversations of Claude's export, `conversations.json`.
 
 {"uuid": "…", "name": "…", "created_at": "…", "chat_messages": [
   {"uuid": "…", "sender": "human", "text": "…", "content": [{"type": "text", "text": "…"}], "created_at": "…"}]}
@@ -20,14 +20,17 @@ def is_claude(value: Mapping[str, Any]) -> bool:
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """Convert a conversation. Raises `BadRecord` if it has no list of messages."""
+    """Convert a conversation of the export to a chat. Raises `BadRecord` if it has no list of messages."""
     if not is_claude(value):
         raise misshapen("it has no list of chat_messages")
     return Chat.of(value["chat_messages"], _turn, text_id(value.get("uuid")), first_moment(value, "created_at"))
 
 
 def _turn(place: int, message: object) -> Turn | None:
-    """Convert a message. Returns None if it has no text, but only files or tool calls. Raises `BadRecord`."""
+    """Convert a message. Returns None if it has no text, but only files or tool calls.
+
+    Raises `BadRecord` if the message violates the format.
+    """
     if not isinstance(message, dict):
         raise misshapen(f"message {place} is not an object with sender and text")
     role = _SENDERS.get(str(message.get("sender")))

@@ -1,4 +1,4 @@
-"""Convert a conversation to records in our own format: the messages, and the end of each session."""
+"""Convert an imported chat to Siltstone's records: a record for each message, and for the end of each session."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from streams.doors.importing.found import Found, Given, LeftOut, Problem, Record
 from streams.doors.importing.reading import Item
 from streams.intake.rules.exchanges import Limits, cut
 
-#: Milliseconds between two messages of a chat that has no times at all.
+#: If a chat has no times at all, its messages get times that are this number of milliseconds apart.
 _APART_MS: Final = 1000
 
 
 class Names:
-    """Chooses the session id of a chat: its own id, else the option `--session`, else an id derived from its opening.
+    """Chooses the session id of each chat of an import.
 
-    The opening stays the same when the chat grows, so a later import of the chat gets the same session id. If an id
-    was already used in this import, a number is appended.
+    The session id is the chat's id in the file, else the option `--session`, else an id derived from the chat's first
+    messages. These stay the same when the chat grows, so a later import of the chat gets the same session id. If an
+    id was already used in this import, a number is appended to it.
     """
 
     def __init__(self, session: str | None) -> None:
@@ -42,7 +43,7 @@ class Names:
 
 
 def _opening(chat: Chat) -> list[str]:
-    """Return the roles and texts of the messages up to the assistant's first answer, including this answer."""
+    """Return the roles and texts of the chat's first messages, up to and including the assistant's first answer."""
     found = []
     for turn in chat.turns:
         found += [turn.role, turn.text.strip()]
@@ -93,11 +94,11 @@ def _message(message: Message, session: str, given: Given) -> Record:
 
 
 def _times(chat: Chat, given: Given) -> list[int]:
-    """Return the time of each turn in epoch ms. No time is earlier than the time of the previous turn.
+    """Return the time of each turn in epoch ms. No turn is earlier than the turn before it.
 
-    A turn without a time gets the time of the previous turn; turns before the first known time get this time. If no
-    turn has a time, all get the chat's `began`. If that is unknown too, the turns are one second apart, and the last
-    turn is at `given.undated`, or at `given.now` if that is None.
+    A turn without a time gets the time of the turn before it. Turns before the first known time get the first known
+    time. If no turn has a time, all turns get the time `chat.began`. If `chat.began` is unknown too, the turns are
+    one second apart, and the last turn is at `given.undated`, or at `given.now` if `given.undated` is None.
     """
     known = [turn.at for turn in chat.turns if turn.at is not None]
     if not known and chat.began is None:
@@ -112,11 +113,11 @@ def _times(chat: Chat, given: Given) -> list[int]:
 
 
 def sittings(said: Sequence[Message], memory: MemorySettings) -> Iterator[list[Message]]:
-    """Split a chat into sessions that each fit into a window.
+    """Split the messages of a chat into sessions that each fit into a short-term window.
 
-    If the chat is imported again, a worker then still has all its messages in the windows, and recognises them. A new
-    session begins after a silence of `session_idle_seconds`, after `capacity` exchanges, and as soon as the session
-    would last `ttl_seconds`.
+    If the chat is imported again, all its messages are then still in the windows, so a worker recognises them. A new
+    session begins after a silence of `session_idle_seconds`, after `capacity` exchanges, or before the session would
+    last `ttl_seconds`.
     """
     sitting: list[list[Message]] = []
     for exchange in cut(said, Limits.of(memory)) if said else ():

@@ -4,8 +4,8 @@
     {"type": "supersede", …}   {"type": "link", …}   {"type": "archive", …}
 
 A memory of kind `exchange` becomes a promotion with the id of the original promotion. So if a window has the same
-exchange, it does not become a second memory. The ids of all events are derived from the memory's id, so importing the
-same file twice changes nothing.
+exchange, the exchange does not become a second memory. The ids of all events are derived from the memory's id, so a
+second import of the same file changes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from schemas.record_values import invalid
 from tables.memories import items
 
 MEMORY: Final = "memory"
-#: The types of other events that an export may have. Events that forget data are not accepted from a file.
+#: The types of events that a line of an export may have, besides memories. Commands that forget data are not accepted
+#: from a file.
 COMMANDS: Final = ("supersede", "link", "archive")
 
 
@@ -31,7 +32,10 @@ def is_exported(value: Mapping[str, Any]) -> bool:
 
 
 def events_of(value: Mapping[str, Any], user: str | None) -> Iterator[LongTermEvent]:
-    """Yield the events of one line. `user` is the user of a line that names no user. Raises `BadRecord`."""
+    """Yield the events of one line of an export. `user` is used if the line names no user.
+
+    Raises `BadRecord` if the line is invalid.
+    """
     fields = {"user_id": user, **value} if user is not None else dict(value)
     try:
         if value.get("type") != MEMORY:
@@ -59,7 +63,7 @@ def _born_pinned(memory: ExportedMemory) -> bool:
 
 
 def _made(memory: ExportedMemory) -> Promotion | Remember:
-    """Return the event that creates the memory. Raises `ValidationError` if a field is not valid in the event."""
+    """Return the event that creates an exported memory. Raises `ValidationError` if a field is invalid there."""
     common = {
         "user_id": memory.user_id,
         "memory_id": memory.id,
@@ -97,5 +101,5 @@ def _made(memory: ExportedMemory) -> Promotion | Remember:
         lasts = items.lasts(memory.metadata or {})
         written = memory.created_at if lasts is None else _aged_from(memory)
         of_kind = {"kind": items.KIND, "timestamp": written, "ttl_seconds": lasts}
-        names.append(written)  # each later value of the key needs an event id of its own
+        names.append(written)  # a later value of the same key needs another event id
     return Remember.model_validate({**common, **of_kind, "event_id": event_id("import", memory.user_id, *names)})

@@ -1,4 +1,4 @@
-"""Recognise the format of a file's values by their fields."""
+"""Recognise the format of an imported file by the fields of its values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streams.doors.importing import chatgpt, claude, exported, mem0, openai, ope
 
 
 class Format(StrEnum):
-    """The formats that can be read."""
+    """The formats of files that can be imported."""
 
     SILTSTONE = "siltstone"
     OPENAI = "openai"
@@ -24,7 +24,7 @@ class Format(StrEnum):
     SLACK = "slack"
 
 
-#: Descriptions for messages to the user, such as "chats.json was read as a ChatGPT export".
+#: Descriptions of the formats for messages such as "chats.json was read as a ChatGPT export".
 NAMES: Final = {
     Format.SILTSTONE: "messages and memories in Siltstone's own format",
     Format.OPENAI: "OpenAI-style messages",
@@ -42,9 +42,9 @@ _LISTS: Final = ("results", "memories", "conversations", "chats", "data")
 
 
 def recognised(value: object) -> Format | None:
-    """Return the format of a value; None if it is unknown.
+    """Return the format of a value of the file, or None if the value has no known format.
 
-    A value is a message, a conversation, a memory, or an object with a list of these.
+    A known value is a message, a conversation, a memory, or an object with a list of these.
     """
     if not isinstance(value, dict):
         return None
@@ -86,9 +86,10 @@ def _of_one(value: Mapping[str, Any]) -> Format | None:
 
 
 def _is_ours(value: Mapping[str, Any]) -> bool:
-    """Whether the value is a session end, a line of our export, or another value that names a user or a session.
+    """Return True if the value is in Siltstone's own format.
 
-    A message in OpenAI's form whose content is not a text is not ours, even if it names a user.
+    It is a session end, a line of our export, or another value that names a user or a session. But a message in
+    OpenAI's form whose content is not a text is in OpenAI's format, even if it names a user.
     """
     if value.get("type") == "session_end" or exported.is_exported(value):
         return True
@@ -96,7 +97,8 @@ def _is_ours(value: Mapping[str, Any]) -> bool:
     return named and (not openai.is_message(value) or isinstance(value.get("content"), str))
 
 
-#: The order matters: our own format comes after mem0 and OpenMemory, because their memories name a user too.
+#: A test for each format, in the order of the tests. The test for our own format comes after the tests for mem0 and
+#: OpenMemory, because the memories of mem0 and OpenMemory name a user too.
 _LOOKS: Final[dict[Format, Callable[[Mapping[str, Any]], bool]]] = {
     Format.CHATGPT: chatgpt.is_chatgpt,
     Format.CLAUDE: claude.is_claude,

@@ -1,4 +1,4 @@
-"""Results of reading a file for import, and the options of the import."""
+"""The results of reading a file for an import (records, problems, left-out entries), and the options of an import."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ MOST_NAMES: Final = 12
 class Given:
     """The options of an import.
 
-    `user` and `session` are for entries that name none. `undated` is the time (epoch ms) of entries without a
-    time. If it is None (standard input), such entries get `now`, but messages of our own format stay without a time.
+    `user` and `session` are used for entries that name no user or session. Entries without a time get the time
+    `undated` (epoch ms). If `undated` is None (standard input), they get `now`, but messages of our own format stay
+    without a time.
 
-    `speaker` is the name of the user in a chat between people. `zone` is the time zone of times that name none.
-    `format` is None if it has to be recognised. With `dry`, the file is only inspected: then it need not be known
-    which speaker is the user.
+    `speaker` is the name of the user in a chat between people. `zone` is the time zone of times without a zone.
+    `format` is None if it has to be recognised. If `dry`, the file is only inspected, so no error is raised if it is
+    unknown which speaker is the user.
     """
 
     now: int
@@ -44,11 +45,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to produce. `at` is its time in epoch ms.
+    """A record to produce to Kafka. `at` is its time in epoch ms.
 
     `in_file` is True if the record is counted as an entry of the file. It is False for a session end that the import
-    adds, and for an event about a memory that another record creates. `lasting` is True for an event of the topic
-    `long-term`, and False for a record of `conversations`.
+    adds, and for an event about a memory that another record creates. `lasting` is True for a record of the topic
+    `long-term`, and False for a record of the topic `conversations`.
     """
 
     user_id: str
@@ -59,7 +60,10 @@ class Record:
 
     @classmethod
     def of_event(cls, event: LongTermEvent, in_file: bool = True) -> Self:
-        """Serialise only the fields that were set: if `importance` is missing, the worker computes it."""
+        """Build a record with only those fields of the event that were set.
+
+        For example, a worker computes the importance only if the field is missing.
+        """
         fields = event.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         return cls(
             event.user_id, orjson.dumps({**fields, "type": event.type}), event.timestamp, in_file, lasting=True
@@ -70,7 +74,7 @@ class Record:
 class Problem:
     """An entry that could not be used, and the reason.
 
-    `where` is its place in words. `line` is its line number, or 0 if it has no line of its own.
+    `where` is a text with its place in the file. `line` is its line number, or 0 if it has no line of its own.
     """
 
     line: int
@@ -80,14 +84,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class TakenFor:
-    """The format in which the file is read: the recognised one, or the one that the user named."""
+    """The format in which the file is read: either the recognised format, or the format that the user named."""
 
     format: Format
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A number of entries that are left out: messages that are not part of a conversation, or deleted memories."""
+    """A number of entries that are not imported: messages that belong to no conversation, or deleted memories."""
 
     messages: int
 
@@ -107,7 +111,7 @@ class NamesNoUser(SiltstoneError):
 
 
 class NamesNoSpeaker(SiltstoneError):
-    """It is unknown which speaker of a chat between people is the user. Pass `--speaker`."""
+    """The import cannot decide which speaker of a chat between people is the user. Pass `--speaker`."""
 
     def __init__(self, names: Sequence[str], given: Given) -> None:
         who = ", ".join(name[:40] for name in names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
@@ -116,6 +120,6 @@ class NamesNoSpeaker(SiltstoneError):
 
 
 def digest(*parts: object) -> str:
-    """Return an id that is derived from these parts: equal parts give the same id."""
+    """Return an id that is derived from the parts. Equal parts always give the same id."""
     joined = "\0".join(str(part) for part in parts)
     return hashlib.blake2b(joined.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Convert memories of mem0, as its `get_all` and its exports return them.
+"""Convert memories of mem0, in the form of mem0's function `get_all` and of mem0's exports.
 
 {"results": [{"id": …, "memory": "Likes cricket", "user_id": "ann", "created_at": "2025-07-01T…", …}]}
 """
@@ -23,10 +23,10 @@ def is_mem0(value: Mapping[str, Any]) -> bool:
 
 
 def remembered(value: Mapping[str, Any], user: str | None, session: str | None, undated: int) -> Remember:
-    """Return the command to remember a memory. The same memory always gives the same command. Raises `BadRecord`.
+    """Return the command to remember a memory of mem0. The same memory always gives the same command.
 
-    The memory keeps its id if the id is a UUID. It has no importance, because mem0 has none: the worker computes it.
-    `user`, `session` and `undated` (epoch ms) replace a missing user, session and time.
+    The memory keeps its id if the id is a UUID. A worker computes its importance, because mem0 has none. If the user,
+    the session or the time is missing, `user`, `session` or `undated` (epoch ms) is used. Raises `BadRecord`.
     """
     text, of_user = str(value.get("memory") or "").strip(), text_id(value.get("user_id")) or user
     if of_user is None:

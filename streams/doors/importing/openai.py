@@ -29,7 +29,10 @@ def is_openai(value: Mapping[str, Any]) -> bool:
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
-    """Return the object's list of messages; None if it has none. Only the field `messages` may have an empty list."""
+    """Return the object's list of messages, or None if it has none.
+
+    An empty list is accepted only in the field `messages`.
+    """
     for name in _LISTS:
         listed = value.get(name)
         if not isinstance(listed, list) or not (listed or name == "messages"):
@@ -40,12 +43,12 @@ def _messages(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def thread_of(message: Mapping[str, Any]) -> str:
-    """Return the id of the conversation that a single message names; empty if it names none."""
+    """Return the id of the conversation to which a message belongs, or an empty text if the message has none."""
     return next((found for name in ("thread_id", "conversation_id") if (found := text_id(message.get(name)))), "")
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """Convert an object with a list of messages. Raises `BadRecord` if it has no such list."""
+    """Convert an object with a list of messages to a chat. Raises `BadRecord` if it has no such list."""
     messages = _messages(value)
     if messages is None:
         raise misshapen("it has no list of messages with a role")
@@ -58,11 +61,11 @@ def chat_of_messages(messages: Sequence[Any], identity: str | None = None, began
 
 
 def _turn(place: int, message: object) -> Turn | None:
-    """Convert a message. Returns None if it has no text. Raises `BadRecord`."""
+    """Convert a message. Returns None if it has no text. Raises `BadRecord` if it violates the format."""
     if not isinstance(message, dict):
         raise misshapen(f"message {place} is not an object with role and content")
     if "role" not in message and "type" in message:
-        return None  # a tool call among the items of a response
+        return None  # a tool call or another item of OpenAI's Responses API
     role = ROLES.get(str(message.get("role")))
     if role is None:
         raise misshapen(f"message {place}: role {str(message.get('role'))[:40]!r} is not one of {', '.join(ROLES)}")

@@ -1,6 +1,6 @@
 """Convert memories of OpenMemory's export.
 
-The export is a ZIP with `memories.json` (all rows of a user) and `memories.jsonl.gz` (a memory a line):
+The export is a ZIP archive with `memories.json` (all data of a user) and `memories.jsonl.gz` (one memory per line):
 
 {"user": {"user_id": "ann", …}, "apps": […], "categories": […], "memory_categories": […],
  "memories": [{"id": …, "content": "Likes skiing", "state": "active", "app_id": …, "created_at": …}]}
@@ -19,7 +19,7 @@ from streams.doors.importing import mem0
 from streams.doors.importing.chats import first_moment
 
 DELETED: Final = "deleted"
-#: Memories in these states are archived by the import, because OpenMemory showed them to no app.
+#: The import archives memories in these states, because OpenMemory showed them to no app.
 _ASIDE: Final = ("archived", "paused")
 
 
@@ -30,9 +30,9 @@ def is_openmemory(value: Mapping[str, Any]) -> bool:
 
 
 def each_memory(value: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the memories of `memories.json`, with the names of their app and categories instead of the ids.
+    """Yield the memories of `memories.json`, and add to each memory its user's id, its app and its categories.
 
-    A value of `memories.jsonl.gz` is one memory, which is yielded unchanged.
+    If `value` is a line of `memories.jsonl.gz`, it is one memory, and is yielded unchanged.
     """
     if not isinstance(value.get("memories"), list):
         yield value
@@ -51,9 +51,9 @@ def each_memory(value: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def events_of(value: object, user: str | None, session: str | None, undated: int) -> Iterator[LongTermEvent]:
-    """Yield the event that creates a memory. If the memory was archived or paused, yield an event that archives it.
+    """Yield the event that creates a memory. If the memory was archived or paused, also yield an event to archive it.
 
-    Raises `BadRecord`.
+    Raises `BadRecord` if the value is not a valid memory of OpenMemory.
     """
     if not isinstance(value, dict) or not isinstance(value.get("content"), str):
         raise BadRecord("invalid_fields", "it is not a memory: it has no text in the field content")

@@ -1,4 +1,4 @@
-"""Unpack exports as services deliver them: a file compressed with gzip, or a ZIP archive."""
+"""Find the file to import in a gzip file or ZIP archive, because services deliver their exports in these forms."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from streams.doors.importing import slack
 from streams.doors.importing.damage import Archive, unzipped
 from streams.doors.importing.found import NotReadable
 
-#: The name of the file to read from an archive: of OpenMemory, of Claude and ChatGPT, of WhatsApp. The archive of
-#: OpenMemory has a second file with the same memories, but only `memories.json` names the user.
+#: The names of the files to read from archives of OpenMemory, of Claude and ChatGPT, and of WhatsApp. OpenMemory's
+#: archive has a second file with the same memories, but only `memories.json` names the user.
 _HAS_ALL: Final = (
     re.compile(r"memories\.json"),
     re.compile(r"conversations\.json"),
@@ -21,7 +21,11 @@ _HAS_ALL: Final = (
 
 
 def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
-    """Return the unpacked file; for Slack, the open archive. Raises `NotReadable` for unknown or damaged ones."""
+    """Return a stream of the unpacked file to import. For an export of Slack, return the open archive.
+
+    A file that is neither gzip nor ZIP is returned unchanged. Raises `NotReadable` for a damaged archive, and for an
+    archive without a file that can be imported.
+    """
     begins = opened.peek(4)[:4]
     if begins[:2] == b"\x1f\x8b":
         return unzipped(opened)

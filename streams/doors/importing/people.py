@@ -1,6 +1,7 @@
-"""Chats between people. One person is the user, for whom memories are made; all others count as the assistant.
+"""Imported chats between people, for example of WhatsApp.
 
-Every message keeps its speaker's name, so a memory says who said what.
+One person is the user, for whom memories are made. All others have the role of the assistant. Every message keeps the
+name of its speaker, so the memories show who said what.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from streams.doors.importing.chats import Chat, Turn
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One message. `at` is its time in epoch ms, `place` its position in the chat, from 1.
+    """One message of a chat between people. `at` is its time in epoch ms, `place` its position in the chat, from 1.
 
     `name` is the speaker's name, and `also` has other names of the speaker, such as an id.
     """
@@ -28,7 +29,7 @@ class Spoken:
     also: tuple[str, ...] = ()
 
     def is_by(self, names: Collection[str]) -> bool:
-        """Whether the speaker has one of these names, which must be case-folded."""
+        """Return True if the speaker has one of the `names`, which must be case-folded."""
         return any(name.casefold() in names for name in (self.name, *self.also))
 
 
@@ -36,9 +37,9 @@ class Spoken:
 class Talk:
     """A chat between people.
 
-    `owner` has the names of the person who exported the chat; it is empty if the file does not say. `left_out` and
-    `problems` have the same meaning as in `Chat`. `of_many` is True if the file has several chats: then the user may
-    have written nothing in this one.
+    `owner` has the names of the person who exported the chat. It is empty if the file does not name this person.
+    `left_out` and `problems` have the same meaning as in `Chat`. `of_many` is True if the file can have several
+    chats, because then the user may have written nothing in this chat.
     """
 
     spoken: Sequence[Spoken]
@@ -57,7 +58,7 @@ class Talk:
         return any(one.is_by(mine) for one in self.spoken)
 
     def chat(self, names: Iterable[str]) -> Chat:
-        """Convert to a `Chat`. A speaker with one of these names is the user, and all others are the assistant."""
+        """Convert to a `Chat`. A speaker with one of the `names` becomes the user, and all others the assistant."""
         mine = _folded(names)
         turns = tuple(
             Turn(

@@ -1,4 +1,4 @@
-"""Preview of an import: the sessions and memories of a file, without producing anything."""
+"""The plan of an import (`--dry-run`): the sessions and memories that it would produce, without producing them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from streams.doors.importing.found import Found, LeftOut, Problem, Record, Taken
 
 @dataclass(slots=True)
 class PlannedSession:
-    """The number of messages of a session by speaker, and the times of its first and last message (epoch ms).
+    """A session that an import would produce.
 
-    A speaker is a name or, if the message has none, a role: user, assistant, system or tool.
+    `speakers` has the number of messages by speaker. A speaker is a name or, if a message has no name, a role such as
+    `user`. `first` and `last` are the times of the first and the last message (epoch ms).
     """
 
     user_id: str
@@ -34,7 +35,7 @@ class PlannedSession:
 
 @dataclass(slots=True)
 class Plan:
-    """The messages that an import would produce, by session, and its memories, left-out entries and problems."""
+    """The plan of an import: sessions by id, the numbers of memories and of left-out entries, and the problems."""
 
     format: Format | None = None
     sessions: dict[str, PlannedSession] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Plan:
 
 
 def planned(found: Iterable[Found]) -> Plan:
-    """Build the plan from the results of `records`."""
+    """Build the plan of an import from the results of `records.records`."""
     plan = Plan()
     for one in found:
         match one:

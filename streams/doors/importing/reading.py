@@ -1,7 +1,7 @@
 """Read the JSON values of a file one at a time, each with its place in the file.
 
-A file has an object a line, an array, or one object. Lines and array elements are read one after the other, so the
-file may have any size. `MOST` limits the size of a value, and therefore the memory that reading needs.
+A file has one object per line, an array, or one object. Lines and array elements are read one after the other, so the
+file may have any size. `MOST` limits the size of one value, and therefore the memory that the reading needs.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ import orjson
 from schemas.errors import BadRecord
 from schemas.halves import json_text, read_json
 
-#: The maximum size of a value: in bytes for a line or an object, in characters for an element of an array.
+#: The maximum size of one JSON value: in bytes for a line or an object, in characters for an element of an array.
 MOST: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
-_SKIPPED: Final = b" \t\r\n\xef\xbb\xbf"  # with the byte order mark that some editors write
+_SKIPPED: Final = b" \t\r\n\xef\xbb\xbf"  # white space, and the UTF-8 byte order mark that some editors write
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
-#: The beginning of orjson's error if there is content after the end of a value.
+#: A part of the text of orjson's error if there is content after the end of a value.
 _BEHIND: Final = "unexpected content after document"
 
 
 class Item(NamedTuple):
-    """A value, or a problem. `where` is its place in words, such as `line 3`.
+    """A JSON value of the file, or the problem because of which a value could not be read.
 
-    `line` is its line number, or 0 if it has no line of its own.
+    `where` is a text with the value's place in the file, such as `line 3`. `line` is the line number, or 0 if the
+    value has no line of its own.
     """
 
     where: str
@@ -40,10 +41,10 @@ class Item(NamedTuple):
 
 
 def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item]:
-    """Yield the values of a file. Its form is detected, but with `by_lines`, it always has an object a line.
+    """Yield the JSON values of a file. If `by_lines`, each line is a value; otherwise the file's form is detected.
 
-    After a bad line, reading continues with the next line. After a fault in an array, or in an object of several
-    lines, reading stops. Several arrays or objects may follow one another.
+    After an invalid line, reading continues with the next line. After an error in an array, or in an object of
+    several lines, reading stops. Several arrays or objects may follow one another.
     """
     number, first = _begin(opened)
     if first == b"[" and not by_lines:
@@ -62,7 +63,7 @@ def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item
 
 
 def _begin(opened: io.BufferedReader) -> tuple[int, bytes]:
-    """Skip white space. Return the line number and the value of the next byte, which is left unread."""
+    """Skip white space. Return the line number of the next byte, and the byte. The byte itself is not consumed."""
     number = 1
     while (first := opened.peek(1)[:1]) and first in _SKIPPED:
         number += opened.read(1) == b"\n"
@@ -70,7 +71,7 @@ def _begin(opened: io.BufferedReader) -> tuple[int, bytes]:
 
 
 def _goes_on(line: bytes) -> bool:
-    """Whether the object continues on the next line."""
+    """Return True if the JSON object in the line continues on the next line."""
     try:
         orjson.loads(line)
     except orjson.JSONDecodeError as exc:
@@ -89,7 +90,7 @@ def _line(number: int, line: bytes) -> Item:
 
 
 def _objects(content: bytes) -> Iterator[Item]:
-    """Yield one object of several lines, or several objects that follow one another."""
+    """Yield the JSON objects in `content`: one object of several lines, or several objects one after the other."""
     if len(content) > MOST:
         yield Item("the object", problem=_too_large("it"))
         return
@@ -103,9 +104,9 @@ def _objects(content: bytes) -> Iterator[Item]:
 
 
 def _elements(opened: io.BufferedReader) -> Iterator[Item]:
-    """Yield the elements of an array. If the text that was read ends inside an element, read more and try again.
+    """Yield the elements of a JSON array. The file is read in pieces, until the next element is complete.
 
-    Values after the end of the array, and elements of further arrays, are yielded as elements too.
+    Values after the end of the array, and elements of further arrays, are yielded too.
     """
     reader = io.TextIOWrapper(opened, encoding="utf-8", newline="")
     number = 1
@@ -142,7 +143,7 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
     except RecursionError:
         yield Item(f"element {number}", problem=BadRecord("not_json", "it is nested too deeply"))
     finally:
-        if not opened.closed:  # a caller that stops early has closed the file before this generator ends
+        if not opened.closed:  # if the caller stopped early, it has already closed the file
             reader.detach()
 
 

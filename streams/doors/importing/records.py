@@ -2,8 +2,8 @@
 
     for one in records(opened, Given(user="ann", now=now_ms())): ...
 
-The records depend only on the file and the options. Their ids are derived from the file, so the same file gives the
-same records again, and a worker that has already processed them changes nothing.
+The records depend only on the file and the options. The ids are derived from the file, so a second import of the file
+gives the same records. A worker that has already processed these records then changes nothing.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from streams.doors.importing.packed import unpacked
 from streams.doors.importing.people import Talk
 from streams.doors.importing.reading import Item, items
 
-#: The maximum number of messages in a conversation whose messages are separate values of the file. They are kept in
-#: memory until the end of the file, because only then is the conversation complete.
+#: The maximum number of messages in a conversation whose messages are separate values of the file. Such messages are
+#: kept in memory until the end of the file, because the conversation may continue until there.
 MOST_MESSAGES: Final = 100_000
 _OPTIONS: Final = {"user_id": "--user", "session_id": "--session"}
-#: The maximum number of values that are read until one has a known format.
+#: The maximum number of values that are read to find the first value with a known format.
 MOST_PASSED: Final = 1000
-#: If this number of lines at the beginning of the file are not JSON, reading stops with one error for the whole file.
+#: If the first lines of a file are not JSON, reading stops after this number of lines, with one error for the file.
 NO_JSON_LINES: Final = 3
 _CHATS: Final = {
     Format.OPENAI: openai.chat_of,
@@ -68,7 +68,10 @@ _CHATS: Final = {
 
 
 def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
-    """Yield the format, then the records and problems. Raises `NotReadable`, `NamesNoUser` and `NamesNoSpeaker`."""
+    """Yield the format of the file, then its records, problems and left-out entries.
+
+    Raises `NotReadable`, `NamesNoUser` and `NamesNoSpeaker`.
+    """
     of, content, passed = given.format, unpacked(opened), list[Item]()
     if isinstance(content, zipfile.ZipFile):
         if of not in (None, Format.SLACK):
@@ -92,9 +95,10 @@ def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
 
 
 def _recognised(read: Iterator[Item]) -> tuple[Format | None, list[Item], Iterator[Item]]:
-    """Return the format of the first recognised value, the items before this value, and the items from this value on.
+    """Find the first item with a known format. Return the format, the items before it, and an iterator from it on.
 
-    The format is None if no value could be read. Raises `NotReadable` if values were read but none was recognised.
+    The format is None if no value could be read. Raises `NotReadable` if values were read, but none has a known
+    format.
     """
     passed = list[Item]()
     for item in itertools.islice(read, MOST_PASSED):
@@ -145,10 +149,10 @@ def _of_format(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found
 
 
 def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
-    """Convert a message, the end of a session, or a line of our own export. Raises `BadRecord`.
+    """Convert a value in our own format: a message, the end of a session, or a line of an export. Raises `BadRecord`.
 
-    A message without a time and an id gets an id that is derived from its place in the file (`number`) and its
-    content, except on standard input.
+    If a message has no time and no id, its id is derived from its content and its place in the file (`number`). This
+    is not done on standard input.
     """
     if not isinstance(value, dict):
         raise BadRecord("not_an_object", f"it is a JSON {type(value).__name__}, not an object")
@@ -179,7 +183,7 @@ def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
 
 
 def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
-    """Add to the error the command line options that would supply the missing fields."""
+    """Return the error with a hint at the command line options that supply the missing fields."""
     lacking = [option for name, option in _OPTIONS.items() if name not in fields and f"{name}: " in str(why)]
     if not lacking:
         return why
@@ -187,14 +191,14 @@ def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
 
 
 def _memories(value: Any, _: int, given: Given) -> Iterator[Found]:
-    """Convert a memory of mem0 to a command to remember it. Raises `BadRecord`."""
+    """Convert a memory of mem0 to a command to remember it. Raises `BadRecord` if the memory is invalid."""
     if not isinstance(value, dict) or not mem0.is_mem0(value):
         raise BadRecord("invalid_fields", "it is not a memory: it has no text in the field memory")
     yield Record.of_event(mem0.remembered(value, given.user, given.session, _undated(given)))
 
 
 def _rows(value: Any, _: int, given: Given) -> Iterator[Found]:
-    """Convert a memory of OpenMemory, which may be deleted or archived. Raises `BadRecord`."""
+    """Convert a memory of OpenMemory. A deleted memory is left out. Raises `BadRecord` if the memory is invalid."""
     if isinstance(value, dict) and value.get("state") == openmemory.DELETED:
         yield LeftOut(1)
         return
@@ -241,9 +245,9 @@ def _of_chats(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found]
 
 
 def _loose(of: Format, value: Mapping[str, Any]) -> str | None:
-    """Return the id of the conversation that a single message names; empty if it names none.
+    """Return the id of the conversation to which a single message belongs, or an empty text if it has no such id.
 
-    Returns None if the value is not a single message, but a whole conversation.
+    Returns None if the value is a whole conversation.
     """
     if of is Format.OPENAI and "messages" not in value and not openai.is_openai(value):
         return openai.thread_of(value)
@@ -251,7 +255,10 @@ def _loose(of: Format, value: Mapping[str, Any]) -> str | None:
 
 
 def _chat(of: Format, value: Any, given: Given) -> Chat:
-    """Convert a value to a chat. Raises `BadRecord` if it is not a conversation, and `NamesNoSpeaker`."""
+    """Convert a value of the file to a chat.
+
+    Raises `BadRecord` if it is not a conversation, and `NamesNoSpeaker` if it is unknown which speaker is the user.
+    """
     if of is Format.OPENAI and isinstance(value, list):
         return openai.chat_of_messages(value)
     if of is Format.WHATSAPP:

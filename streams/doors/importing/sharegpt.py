@@ -26,7 +26,7 @@ _SPEAKERS: Final = {
     "tool": Role.TOOL,
     "observation": Role.TOOL,
 }
-#: Speakers of tool calls, which are left out because they are not part of the conversation.
+#: The values of `from` in tool calls. Tool calls are not imported, because they are not part of the conversation.
 _CALLS: Final = ("function_call", "tool_call")
 
 
@@ -36,7 +36,7 @@ def is_sharegpt(value: Mapping[str, Any]) -> bool:
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
-    """Convert a conversation. Raises `BadRecord` if it has no list of messages."""
+    """Convert a conversation in ShareGPT's format to a chat. Raises `BadRecord` if it has no list of messages."""
     said = _said(value)
     if said is None:
         raise misshapen("it has no list of conversations")
@@ -48,7 +48,7 @@ def _said(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _turn(place: int, said: object) -> Turn | None:
-    """Convert a message. Returns None if it has no text. Raises `BadRecord`."""
+    """Convert a message. Returns None if it has no text or is a tool call. Raises `BadRecord` if it is invalid."""
     if not isinstance(said, dict):
         raise misshapen(f"message {place} is not an object with from and value")
     speaker, words = said.get("from"), said.get("value", said.get("text"))

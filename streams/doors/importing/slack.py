@@ -1,6 +1,6 @@
 """Convert an export of Slack.
 
-The export is a ZIP with a folder for each channel. A folder has a file for each day, with an array of messages:
+The export is a ZIP archive with a folder for each channel. A folder has a file per day, with an array of messages:
 
 {"type": "message", "user": "U024BE7LH", "text": "Hello <@U0G9QF9C6>", "ts": "1704103200.000100"}
 
@@ -23,7 +23,7 @@ from streams.doors.importing.chats import moment, text_id
 from streams.doors.importing.people import Spoken, Talk
 from streams.doors.importing.reading import MOST, Item
 
-#: The file of the archive with the names of people.
+#: The file in the archive that has the names of people.
 _USERS: Final = "users.json"
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.json")
 #: Subtypes of messages that people wrote. Other subtypes are notices, such as that a person has joined.
@@ -33,7 +33,7 @@ _MARKED: Final = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
 
 
 def is_slack(value: Mapping[str, Any]) -> bool:
-    """Whether the value is a message, as in the file of a day."""
+    """Return True if the value is a message in the form of a Slack export."""
     return value.get("type") == "message" and isinstance(value.get("ts"), str) and "role" not in value
 
 
@@ -43,15 +43,15 @@ def is_export(archive: zipfile.ZipFile) -> bool:
 
 
 def _channel(name: str) -> str | None:
-    """Return the channel of a day's file; None for other files."""
+    """Return the name of the channel to which a day's file in the archive belongs, or None for any other file."""
     folder, _, file = name.rpartition("/")
     return folder.rpartition("/")[2] or None if _DAY.fullmatch(file) else None
 
 
 def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
-    """Yield an item for each channel, with its messages of all days and the names of people.
+    """Yield an item for each channel, with the channel's messages of all days and the names of people.
 
-    If a file of the channel cannot be read, an item with the problem comes before it.
+    If a file of the channel cannot be read, an item with the problem is yielded first.
     """
     names = _names(archive)
     days: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
 
 
 def of_channel(value: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, str], str]:
-    """Return messages, names and channel from the value of a channel's item. Raises `BadRecord` for other values."""
+    """Return the messages, names and channel of a value from `channels`. Raises `BadRecord` for other values."""
     try:
         return value["messages"], value["names"], value["channel"]
     except KeyError:
@@ -108,7 +108,7 @@ def talk_of(messages: Sequence[Any], names: Mapping[str, str], channel: str | No
 
 
 def _names(archive: zipfile.ZipFile) -> dict[str, str]:
-    """The names of people, by id."""
+    """Return the names of people in the archive, by user id."""
     try:
         people = read_json(archive.read(_USERS))
     except orjson.JSONDecodeError:

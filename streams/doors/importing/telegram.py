@@ -33,7 +33,7 @@ def is_telegram(value: Mapping[str, Any]) -> bool:
 
 
 def each_chat(value: Mapping[str, Any]) -> list[Any]:
-    """The chat itself, or all chats of the account."""
+    """Return all chats in the value, which is a single chat or the export of a whole account."""
     if "messages" in value:
         return [value]
     person = value.get("personal_information")
@@ -71,10 +71,10 @@ def talk_of(value: Mapping[str, Any], zone: tzinfo) -> Talk:
 
 
 def _owner(value: Mapping[str, Any], spoken: list[Spoken]) -> tuple[str, ...]:
-    """Return the id or the name of the export's owner; empty if it is unknown.
+    """Return the id or the name of the person who exported the chat, or an empty tuple if this person is unknown.
 
-    A personal chat has the name of the other person. So if the speakers have exactly one other name, it is
-    the owner's.
+    The name of a personal chat is the name of the other person. So if the speakers have exactly one other name, this
+    is the name of the person who exported the chat.
     """
     if value.get(OWNER):
         return (str(value[OWNER]),)
@@ -83,7 +83,10 @@ def _owner(value: Mapping[str, Any], spoken: list[Spoken]) -> tuple[str, ...]:
 
 
 def _local(value: object, zone: tzinfo) -> int | None:
-    """Convert an ISO time to epoch ms; None if it is not a time. `zone` is the zone of a time that names none."""
+    """Convert an ISO 8601 time to epoch ms, or return None if it is not a time.
+
+    `zone` is the time zone of a time without a zone.
+    """
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -92,7 +95,7 @@ def _local(value: object, zone: tzinfo) -> int | None:
 
 
 def _text(value: object) -> str:
-    """Join the pieces of a text. Telegram stores bold words and links as separate objects."""
+    """Join the pieces of a message's text, because Telegram stores bold words and links as separate objects."""
     pieces = value if isinstance(value, list) else [value]
     texts = [one.get("text") if isinstance(one, dict) else one for one in pieces]
     return without_halves("".join(one for one in texts if isinstance(one, str)))

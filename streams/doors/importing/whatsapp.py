@@ -1,11 +1,11 @@
 """Convert a chat that WhatsApp exported: a text in which each message begins with a date, a time and a name.
 
-    [31.12.23, 23:59:01] Ann: Happy new year!              as an iPhone writes it
-    12/31/23, 11:59 PM - Ann: Happy new year!              as Android writes it
+    [31.12.23, 23:59:01] Ann: Happy new year!              exported by an iPhone
+    12/31/23, 11:59 PM - Ann: Happy new year!              exported by an Android phone
     second line of this message
 
-The export does not name the time zone. The format of dates depends on the phone's language: we choose the order of
-day, month and year in which the dates of the file are valid and do not decrease.
+The export does not name the time zone. The format of dates depends on the phone's language, so we choose the order of
+day, month and year for which the dates of the file are valid and do not decrease.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _TIME: Final = rf"(?:({_HALF})[\s\u202f]?)?(\d{{1,2}})[:.](\d{{2}})(?:[:.](\d{{2
 _WHEN: Final = rf"{_DATE},?\s{{1,2}}{_TIME}"
 _HEAD: Final = re.compile(rf"[\u200e\u200f\u202a-\u202c]*(?:\[{_WHEN}\]\s|{_WHEN}\s[-–]\s)(.*)", re.DOTALL)
 _AFTERNOON: Final = ("p", "下", "午後", "오후")
-#: The first character of texts that WhatsApp itself writes, for missing pictures, calls and deleted messages.
+#: The first character of texts that WhatsApp writes in place of missing pictures, calls and deleted messages.
 _MARK: Final = "\u200e"
 _IN_ANGLES: Final = re.compile(r"<[^<>]{1,200}>")
 _EDITED: Final = re.compile(r"[\s\u200e]{0,4}<[^<>]{1,60}>\Z")
-#: The maximum number of bytes of the first line that are examined.
+#: The maximum number of bytes of the first line that are examined to recognise a chat of WhatsApp.
 _FIRST_LINE: Final = 2000
 _YEARS: Final = 2000
 
 
 class _Line(NamedTuple):
-    """A message of the file. `date` has the three numbers of its date in the order of the file.
+    """A message of the file. `date` has the three numbers of its date in the same order as in the file.
 
-    `american` is True if the time has an upper-case AM or PM and the last number of the date has two digits.
+    `american` is True if the time ends with an upper-case AM or PM, and the last number of the date has two digits.
     """
 
     date: tuple[int, int, int]
@@ -50,13 +50,16 @@ class _Line(NamedTuple):
 
 
 def begins(opened: io.BufferedReader) -> bool:
-    """Whether the file begins like a chat of WhatsApp. The position in the file does not change."""
+    """Return True if the file begins like a chat of WhatsApp. The position in the file does not change."""
     first = opened.peek(_FIRST_LINE)[:_FIRST_LINE].decode("utf-8-sig", "replace").lstrip()
     return _read(first.partition("\n")[0]) is not None
 
 
 def talk_in(opened: io.BufferedReader, zone: tzinfo, now: int) -> Talk:
-    """Read the whole chat. `now` is epoch ms. Raises `BadRecord` if the file is too large or is not UTF-8."""
+    """Read a chat of WhatsApp. `zone` is its time zone, and `now` is the present time in epoch ms.
+
+    Raises `BadRecord` if the file is too large or is not UTF-8.
+    """
     raw = opened.read(MOST + 1)
     if len(raw) > MOST:
         raise BadRecord("too_large", f"it has more than {MOST // 1024 // 1024} MiB: split the file")
@@ -83,7 +86,7 @@ def talk_in(opened: io.BufferedReader, zone: tzinfo, now: int) -> Talk:
 
 
 def _messages(text: str) -> list[_Line]:
-    """Split the text into messages. A line that does not begin with a date continues the previous message."""
+    """Split the file's text into messages. A line that does not begin with a date continues the message before it."""
     found = list[_Line]()
     for raw in io.StringIO(text):
         line = _read(raw)
@@ -109,19 +112,19 @@ def _read(raw: str) -> _Line | None:
     return _Line(date, hours, int(minute), int(seconds or 0), after in ("AM", "PM") and len(third) == 2, text)
 
 
-#: Orders of a date: the positions of the year, the month and the day in `_Line.date`.
+#: Possible orders of a date's numbers. Each has the positions of the year, the month and the day in `_Line.date`.
 _DAY_FIRST: Final = (2, 1, 0)
 _MONTH_FIRST: Final = (2, 0, 1)
 _YEAR_FIRST: Final = (0, 1, 2)
-#: A date before this one is wrong, because WhatsApp did not exist before 2009.
+#: A message cannot be older than this date, because WhatsApp did not exist before 2009.
 _FIRST: Final = datetime(2009, 1, 1)
 
 
 def _order_of(lines: Sequence[_Line], newest: datetime) -> tuple[int, int, int]:
-    """Return the order of year, month and day in which the dates have the fewest faults.
+    """Return the order of year, month and day with which the dates of the file have the fewest faults.
 
-    A date should be valid, lie between `_FIRST` and `newest`, and not be earlier than the date before it. If several
-    orders are equally good, the month comes first for American phones, otherwise the day.
+    It is a fault if a date is invalid, is not between `_FIRST` and `newest`, or is earlier than a date before it. If
+    several orders are equally good, the month comes first for American phones, otherwise the day comes first.
     """
 
     def misfits(order: tuple[int, int, int]) -> int:
@@ -142,7 +145,7 @@ def _order_of(lines: Sequence[_Line], newest: datetime) -> tuple[int, int, int]:
 
 
 def _local(line: _Line, order: tuple[int, int, int]) -> datetime:
-    """Return the local time of a message. Raises `ValueError` if its date is invalid in this order."""
+    """Return the local time of a message. Raises `ValueError` if its date is invalid with this order of numbers."""
     year, month, day = (line.date[place] for place in order)
     return datetime(year + _YEARS if year < 100 else year, month, day, line.hour, line.minute, line.second)
 

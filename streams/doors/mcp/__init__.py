@@ -1,4 +1,4 @@
-"""MCP: the memory as tools for assistants, at a worker's `/mcp`.
+"""The MCP server of a worker, at `/mcp`. It offers the memory to assistants as tools.
 
-`import mcp` takes half a second: only `endpoint` and its imports may import it.
+`import mcp` takes half a second. Therefore only `endpoint` and the modules that it imports may import `mcp`.
 """

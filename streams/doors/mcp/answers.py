@@ -1,4 +1,7 @@
-"""The answers of tools whose API answer has too much or too little data for an assistant."""
+"""Answers of the MCP tools for which the API's own answer does not suit an assistant.
+
+The API's answer has too much or too little data in these cases.
+"""
 
 from __future__ import annotations
 

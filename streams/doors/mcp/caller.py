@@ -1,4 +1,4 @@
-"""The caller of a tool. It is kept in a context variable, because tools do not get the request."""
+"""The caller of an MCP tool. It is stored in a context variable, because tools do not receive the HTTP request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.doors.http.asker import asker
 
 #: Headers that identify the caller and its web page. A tool's requests to the API carry the same headers.
 _PASSED_ON: Final = ("authorization", "cookie", "host", "origin")
-#: The principal if no tokens are required: every user of the machine may do everything.
+#: The principal of every caller if no tokens are required. It has all rights for all users.
 _ANYBODY: Final = Principal("anybody", None, frozenset(Scope))
 
 
@@ -32,7 +32,10 @@ class Caller:
         return cls(asker(request) or _ANYBODY, headers)
 
     def admit(self, user_id: str | None, scope: Scope) -> None:
-        """Raises `AccessDenied` if the caller lacks the scope for this user. None means the token's only user."""
+        """Check that the caller has the scope for this user. Otherwise raises `AccessDenied`.
+
+        If `user_id` is None, check the only user of the caller's token, or all users if the token is not of one user.
+        """
         authorize(self.principal, self.principal.only_user if user_id is None else user_id, scope)
 
 

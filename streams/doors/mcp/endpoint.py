@@ -1,4 +1,4 @@
-"""`/mcp` in the API: streamable HTTP without sessions. Each request is answered with JSON."""
+"""The MCP endpoint `/mcp` of the API. It uses streamable HTTP without sessions, and answers with JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from streams.doors.mcp.own_api import OwnApi
 from streams.doors.mcp.server import MemoryServer
 from streams.doors.mcp.tools import Tools
 
-#: The SDK's own check of the host is off, because it accepts only loopback names. `Hosts` has checked the host.
+#: The host check of the MCP SDK is disabled, because it accepts only loopback names. `Hosts` has already checked the
+#: host.
 _LOOKED_AT_ALREADY: Final = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 
 
 class McpEndpoint:
-    """The ASGI application of `/mcp`. It serves only while the API is inside `lifespan`.
+    """The ASGI application of `/mcp`. It can answer requests only while the context manager `lifespan` is active.
 
     Workers keep no sessions, so the next call of a client may go to another worker.
     """
@@ -52,7 +53,7 @@ class McpEndpoint:
                     self._serving = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":  # there are no streams to listen to and no sessions to end
+        if scope["method"] != "POST":  # there are no streams for GET, and no sessions for DELETE
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
         assert self._serving is not None, "the API's lifespan was not entered"

@@ -1,7 +1,7 @@
 """The worker's own HTTP API, called within the process on behalf of a tool's caller.
 
-So the API's checks of tokens and values, its waiting for writes, its forwarding and its error texts apply to tools as
-well, and are not written twice. No socket is opened.
+So tools use the API's checks of tokens and values, its waits for writes, its forwarding and its error texts, and none
+of this code is written twice. No socket is opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streams.doors.mcp.caller import CALLER
 
 
 class Refused(ToolError):
-    """A refusal by the API, with its text; `status` is the HTTP status."""
+    """Raised if the API refuses a request. It has the text of the refusal, and the HTTP status in `status`."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status = status
@@ -25,7 +25,10 @@ class Refused(ToolError):
 
 
 class OwnApi:
-    """A client of the API. Close it after use. If an unexpected exception occurs, the API logs it and answers 500."""
+    """A client of the worker's own API. Close it after use.
+
+    If an unexpected exception occurs, the API logs it and answers 500.
+    """
 
     def __init__(self, api: ASGIApp) -> None:
         self._http = httpx.AsyncClient(
@@ -39,7 +42,10 @@ class OwnApi:
         await self._http.aclose()
 
     async def ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        """Send a request without the parameters and body fields that are None. Return the JSON. Raises `Refused`."""
+        """Send a request to the API, and return the JSON of the response.
+
+        Parameters and body fields that are None are not sent. Raises `Refused` if the API answers with an error.
+        """
         for kind in ("params", "json"):
             if kind in options:
                 options[kind] = {name: value for name, value in options[kind].items() if value is not None}

@@ -1,4 +1,4 @@
-"""The MCP server. Callers see only the tools that their scopes allow. Other calls are refused with one line."""
+"""The MCP server. Callers can use only the tools that their scopes allow. A refusal is one line of text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ INSTRUCTIONS: Final = (
 def _logging_left_alone() -> Iterator[None]:
     """Prevent `MCPServer` from changing the logging of the process.
 
-    It calls `logging.basicConfig`, which does nothing if the root logger has a handler.
+    `MCPServer` calls `logging.basicConfig`, which does nothing if the root logger has a handler. Therefore the root
+    logger has an additional handler inside this context.
     """
     handler = logging.NullHandler()
     logging.getLogger().addHandler(handler)
@@ -45,7 +46,7 @@ def _logging_left_alone() -> Iterator[None]:
 
 
 class MemoryServer(MCPServer[Any]):
-    """A server of these tools. It keeps no state between calls, so any worker may get the next call."""
+    """An MCP server that offers these tools. It keeps no state between calls, so any worker may get the next call."""
 
     def __init__(self, tools: list[Tool]) -> None:
         with _logging_left_alone():
@@ -60,7 +61,7 @@ class MemoryServer(MCPServer[Any]):
         self._parameters = {tool.name: tool.parameters for tool in tools}
 
     async def list_tools(self) -> list[ShownTool]:
-        """The tools that the caller's scopes allow."""
+        """Return the tools that the caller's scopes allow."""
         principal = CALLER.get().principal
         return [
             tool.model_copy(update={"input_schema": _schema(tool.input_schema, principal)})
@@ -91,7 +92,10 @@ class MemoryServer(MCPServer[Any]):
 
 
 def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:
-    """A tool's schema for this caller. The user is required, but left out if the token is of one user."""
+    """Return a tool's input schema for this caller.
+
+    `user_id` is a required argument, unless the caller's token is of one user. Then the schema omits `user_id`.
+    """
     fields = {name: field for name, field in parameters["properties"].items() if name != USER}
     required = list(parameters.get("required", []))
     if principal.only_user is None:
@@ -105,10 +109,10 @@ def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:
 
 
 def _given(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments without unknown ones, such as `toolCallId` of n8n, and without empty optional ones.
+    """Remove unknown arguments, such as `toolCallId` from n8n, and empty optional arguments.
 
-    Forms and models send `""` or null for arguments that they omit. The user is kept even if the schema leaves it
-    out, because a caller may name the token's only user.
+    Forms and models send `""` or null for arguments that they omit. `user_id` is kept even if the schema omits it,
+    because a caller may name the token's only user.
     """
     known = {USER, *schema["properties"]}
     empty = {name for name, value in arguments.items() if value in (None, "") and name not in schema["required"]}
@@ -116,7 +120,10 @@ def _given(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrong(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
-    """The text of an error in the arguments: one is missing, or the user is not text. Empty if there is no error."""
+    """Return the text of an error in the arguments, or an empty text if there is no error.
+
+    An error is a missing argument, or a `user_id` that is not text.
+    """
     missing = [name for name in schema["required"] if arguments.get(name) is None]
     if missing:
         return f"{missing[0]}: is missing"
@@ -125,7 +132,7 @@ def _wrong(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
 
 
 def _line(exc: ToolError) -> str:
-    """The text of the original error, without the text that the SDK adds, and without values of the arguments."""
+    """Return the text of the original error, without the SDK's additions and without values of the arguments."""
     cause = exc.__cause__ or exc
     if isinstance(cause, ValidationError):
         return complaints({**one, "loc": ("arguments", *one["loc"])} for one in cause.errors())

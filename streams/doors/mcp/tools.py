@@ -1,4 +1,4 @@
-"""The nine tools. Their parameters are flat. They return the API's answer both as typed data and as text.
+"""The nine MCP tools. Their parameters are not nested. They return the API's answer both as typed data and as text.
 
 If the caller's token is of one user, the tools use that user. The server then removes `user_id` from their schemas.
 """
@@ -24,8 +24,8 @@ from streams.doors.mcp import rendering
 from streams.doors.mcp.answers import Forgotten, Written
 from streams.doors.mcp.own_api import OwnApi, Refused
 
-#: The maximum seconds that a tool waits until its write can be read. After that, the tool reports only that the
-#: write is accepted.
+#: The maximum number of seconds that a tool waits until its write can be read. After that time, the tool reports only
+#: that the write is accepted.
 APPLIED_SECONDS: Final = 10
 _WAIT: Final = {"wait": "applied", "timeout": APPLIED_SECONDS}
 
@@ -41,7 +41,7 @@ def _answer(text: str, content: BaseModel | dict[str, Any]) -> CallToolResult:
 
 
 class Tools:
-    """The tools call the worker's own API. A method's docstring is the tool's description for the assistant."""
+    """The tools, which call the worker's own API. A method's docstring describes the tool to the assistant."""
 
     def __init__(self, api: OwnApi) -> None:
         self._ask = api.ask
@@ -179,9 +179,9 @@ class Tools:
         return _answer(rendering.summary(answer), answer)
 
     async def _is_memory(self, path: str, user: dict[str, str | None]) -> bool:
-        """Whether the user has this memory, archived or not.
+        """Return whether the user has this memory, archived or not.
 
-        This requests the memory's history, because a request for the memory itself would count as an access.
+        This method requests the memory's history, because a request for the memory itself would count as an access.
         """
         try:
             await self._ask("GET", f"{path}/history", params=user)

@@ -1,9 +1,9 @@
-"""`add`: put messages into a session (promotion makes memories of them), or remember them verbatim.
+"""The method `add` of mem0's API: put messages into a session, or remember them verbatim.
 
-With `infer` (the default) the messages go into a session's window, where a search finds them at once. Without a
-`run_id` each call is a complete conversation: its session ends, and its exchanges are decided at once. With a
-`run_id` the session continues, and ends like all others. With `infer=False`, messages of users and assistants are
-remembered verbatim.
+With `infer` (the default), the messages go into a session's window, where a search finds them immediately, and
+promotion may make memories of them. Without a `run_id`, each call is a complete conversation: its session ends, and
+its exchanges are decided immediately. With a `run_id`, the session continues until it ends by an event or by silence.
+With `infer=False`, messages of users and assistants are remembered verbatim.
 """
 
 from __future__ import annotations
@@ -66,11 +66,14 @@ class Added(Body):
         return self
 
     def chat(self) -> Chat:
-        """The messages that have text. Pictures and tool calls are left out."""
+        """Return the messages that have text. Pictures and tool calls are omitted."""
         return chat_of_messages(self.messages)
 
     def said_at(self) -> int:
-        """The time of the messages, in epoch ms. Raises an `HTTPException` (400) if `timestamp` is not a time."""
+        """Return the time of the messages in epoch ms: `timestamp`, or the current time if there is none.
+
+        Raises an `HTTPException` (400) if `timestamp` is not a time.
+        """
         if self.timestamp is None:
             return now_ms()
         at = moment(self.timestamp)
@@ -79,10 +82,10 @@ class Added(Body):
         return at
 
     def id_of(self, user_id: str, *turns: Turn) -> uuid.UUID:
-        """An id for these turns.
+        """Return an id for these turns of the conversation.
 
-        If they have a time, the id is derived from their content: a repeated call then adds nothing. Otherwise the id
-        is random.
+        If the request or a turn has a time, the id is derived from the content, so that a repeated call adds nothing.
+        Otherwise the id is random.
         """
         if self.timestamp is None and all(turn.at is None for turn in turns):
             return uuid.uuid4()
@@ -90,14 +93,15 @@ class Added(Body):
         return event_id("mem0", user_id, self.agent_id, self.app_id, self.run_id, self.timestamp, said)
 
     def meta(self) -> dict[str, Any] | None:
-        """The metadata that is kept with each message, including the app."""
+        """Return the metadata to store with each message, including the app's id, or None if there is no metadata."""
         return {**(self.metadata or {}), **({APP: self.app_id} if self.app_id else {})} or None
 
 
 class Done(NamedTuple):
     """The ids of the added messages or memories.
 
-    `applied`: whether they can be read now. `not_taken` has the reason for each message that was refused.
+    `applied` is true if the added messages or memories can be read now. `not_taken` has the reason for each message
+    that was refused.
     """
 
     ids: set[str]
@@ -112,7 +116,10 @@ class Adding:
         self._service = service
 
     async def add(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
-        """Add the messages with these `sources`. Raises an `HTTPException` (400) if none of them can be added."""
+        """Add the messages, and record these `sources` with them. Wait at most `seconds` until they can be read.
+
+        Raises an `HTTPException` (400) if none of the messages can be added.
+        """
         return await (self._say if given.infer else self._remember)(given, user_id, seconds, sources)
 
     async def _say(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:

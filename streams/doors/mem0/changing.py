@@ -1,4 +1,7 @@
-"""Writes of mem0's API: `add`, `update`, `delete`, `delete_all`, `delete_users`. Each waits for its effect."""
+"""The methods of mem0's API that write. Each of them waits until its effect can be read.
+
+They are `add`, `update`, `delete`, `delete_all` and `delete_users`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ from tables.memories.editing import OURS, outgrows
 from tables.memories.shard import Shard
 
 Named = Annotated[Id | None, Query()]
-#: The maximum length of the parameter `filters`, in characters. The client's options are always shorter.
+#: The maximum length of the parameter `filters`, in characters. The filters that mem0's client sends are always
+#: shorter.
 MOST_FILTERS: Final = 4096
 
 
@@ -49,7 +53,7 @@ class Update(Body):
 
 
 def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
-    """The writing routes, for this worker's users."""
+    """Return the routes that write, for this worker's users."""
     api = APIRouter(tags=["mem0"], route_class=WireRoute)
     entries, adding = Entries(service), Adding(service)
 
@@ -150,18 +154,18 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
 
 def _in_place(memory: Memory, metadata: dict[str, Any]) -> dict[str, Any]:
-    """A metadata patch that sets `metadata` and removes all other keys, except those that Siltstone itself uses."""
+    """Return a metadata patch that sets `metadata` and removes all other keys, except those that Siltstone uses."""
     kept = {*OURS, APP}
     return {**{key: None for key in memory.meta if key not in kept}, **metadata}
 
 
 def _archived(shard: Shard, user_id: str, conditions: Sequence[Condition]) -> list[Memory]:
-    """The archived memories that match all conditions. Runs on the shard's thread."""
+    """Return the archived memories that match all conditions. This runs on the shard's thread."""
     return matching((one.memory for one in cancellable(shard.archive_of(user_id))), conditions)
 
 
 def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:
-    """The ids of all memories that this memory superseded, directly or indirectly."""
+    """Return the ids of all memories that this memory superseded, directly or indirectly."""
     older = dict[uuid.UUID, set[uuid.UUID]]()
     for memory in memories:
         if memory.superseded_by is not None:

@@ -10,7 +10,7 @@ from streams.recall.filtering import Condition, field_of
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """True if all `conditions` match, or if there are none."""
+    """A condition that matches if all of its `conditions` match, or if it has none."""
 
     conditions: tuple[Condition, ...]
 
@@ -20,7 +20,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """True if at least one of the `conditions` matches."""
+    """A condition that matches if at least one of its `conditions` matches."""
 
     conditions: tuple[Condition, ...]
 
@@ -30,7 +30,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """True if the `condition` does not match."""
+    """A condition that matches if another `condition` does not match."""
 
     condition: Condition
 
@@ -40,7 +40,10 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class HasOne:
-    """True if the field is a list with at least one of these values, or a text that contains one."""
+    """A condition on a field.
+
+    It matches a list with at least one of the `values`, or a text that contains at least one of them.
+    """
 
     field: str
     values: frozenset[str]
@@ -54,7 +57,10 @@ class HasOne:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """True if the field is a text that contains `words`, or a list with such a text. If `folded`, case is ignored."""
+    """A condition on a field. It matches a text that contains `words`, or a list with such a text.
+
+    If `folded` is true, upper and lower case are treated as equal.
+    """
 
     field: str
     words: str

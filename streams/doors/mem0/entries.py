@@ -1,4 +1,7 @@
-"""Memories in the form of mem0, and lists of them. The lists also have exchanges that are not memories yet."""
+"""Memories in the JSON form of mem0's API, and lists of memories.
+
+The lists also contain exchanges that are not memories yet.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 
 Entry = dict[str, Any]
-#: The field `state` of a memory. An exchange that is not a memory yet has `short_term`.
+#: The value of the field `state` for a memory. For an exchange that is not a memory yet, the value is `short_term`.
 STORED: Final = "memory"
 
 
-#: The time of the last edit (epoch ms) of each memory that was edited.
+#: The time of the last edit (epoch ms), by memory id. Memories that were never edited are missing.
 Edits = Mapping[uuid.UUID, int]
 
 
 def of_memory(memory: Memory, edits: Edits, *, kept: bool) -> Entry:
-    """The entry of a memory. If `kept` is false, `memory` is an exchange that is not a memory yet."""
+    """Return a memory in mem0's form. If `kept` is false, `memory` is an exchange that is not a memory yet."""
     made = _entry(memory, memory.user_id, memory.text, iso(memory.created_at), memory.meta, edits)
     return {**made, "state": STORED if kept else SHORT_TERM}
 
@@ -60,7 +63,7 @@ def _entry(
 
 
 class Entries:
-    """The entries of a user that `get_all` and `get` show."""
+    """Finds the memories and exchanges of a user that mem0's methods `get_all` and `get` return."""
 
     def __init__(self, service: MemoryService) -> None:
         self._service = service
@@ -71,28 +74,36 @@ class Entries:
     async def of_user(
         self, user_id: str, conditions: Sequence[Condition] = (), *, replaced: bool = False
     ) -> list[tuple[Memory, bool]]:
-        """The user's memories and exchanges that match all conditions, newest first.
+        """Return the user's memories and exchanges that match all conditions, newest first.
 
-        The flag beside each is true for a memory, and false for an exchange that is not a memory yet. If `replaced`,
-        memories are included that a newer memory or a summary replaces.
+        Each is paired with a flag, which is true for a memory, and false for an exchange that is not a memory yet. If
+        `replaced` is true, the list includes memories that a newer memory or a summary replaces.
         """
-        # Exchanges are read before memories: so an exchange that is promoted in between is found as a memory.
+        # Exchanges are read before memories. So an exchange that is promoted between the two reads is found as a
+        # memory.
         before = await self._service.said_by(user_id)
         now = self._service.clock.now()
         return await self._service.users.ask(user_id, _chosen, user_id, before, conditions, replaced, now)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, bool]:
-        """The memory or exchange with this id, with the same flag as in `of_user`. Raises `MemoryNotFound`."""
+        """Return the memory or exchange with this id, and a flag that is true for a memory and false for an exchange.
+
+        Raises `MemoryNotFound` if the user has neither.
+        """
         try:
             return await self._service.one(user_id, memory_id), True
         except MemoryNotFound:
             for memory in await self._service.said_by(user_id):
                 if memory.id == memory_id:
                     return memory, False
-        return await self._service.one(user_id, memory_id), True  # it may be promoted by now
+        return await self._service.one(user_id, memory_id), True  # an exchange may be promoted by now
 
     async def memory(self, user_id: str, memory_id: uuid.UUID) -> Memory:
-        """The memory with this id. Raises `MemoryNotFound`, or 409 if the id is that of an exchange."""
+        """Return the memory with this id.
+
+        Raises `MemoryNotFound` if there is no such memory, and an `HTTPException` (409) if the id is that of an
+        exchange.
+        """
         found, kept = await self.one(user_id, memory_id)
         if not kept:
             raise HTTPException(
@@ -113,7 +124,7 @@ def _chosen(
     replaced: bool,
     now: int,
 ) -> list[tuple[Memory, bool]]:
-    """The result of `Entries.of_user`.
+    """Return the memories and exchanges for `Entries.of_user`.
 
     This runs on the shard's thread instead of the event loop, because a user may have thousands of memories, and all
     conditions are checked for each of them.
@@ -126,7 +137,7 @@ def _chosen(
 
 
 def _once(said: Iterable[Memory], memories: Iterable[Memory]) -> list[Memory]:
-    """Drop the exchanges that have become memories since they were read.
+    """Return the exchanges that have not become memories since they were read.
 
     If an exchange was still open when it was read, its memory may have another id. So message ids are compared too.
     """

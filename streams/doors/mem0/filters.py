@@ -34,14 +34,14 @@ _COMPARED: Final = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin")
 
 
 class Asked(NamedTuple):
-    """The user (None if no filter names one), and the conditions, all of which must hold."""
+    """The parsed filters: the user's id, or None if no filter names a user, and conditions, which must all match."""
 
     user_id: str | None
     conditions: tuple[Condition, ...]
 
 
 def asked(filters: Mapping[str, Any] | None) -> Asked:
-    """Parse filters. Raises `ValueError`, whose text says what is allowed."""
+    """Parse mem0's filters. Raises `ValueError` if they are not valid. The text of the error says what is allowed."""
     try:
         check_size(filters or {})
     except ValueError as exc:
@@ -58,7 +58,10 @@ def asked(filters: Mapping[str, Any] | None) -> Asked:
 
 
 def _beside(filters: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions that must all hold: the fields of the object, and the fields of objects within its AND."""
+    """Yield the field and the value of each condition. All of these conditions must match.
+
+    For AND, yield the conditions of its members instead.
+    """
     for field, wanted in _object(filters, depth).items():
         if field == "AND":
             for one in _list(field, wanted):
@@ -76,7 +79,7 @@ def _object(given: Any, depth: int) -> Mapping[str, Any]:
 
 
 def _list(field: str, given: Any) -> Sequence[Any]:
-    """The list of conditions under `field`; NOT also accepts a single condition."""
+    """Return the list of conditions in `field`. NOT also accepts a single condition."""
     if field == "NOT" and isinstance(given, Mapping):
         return [given]
     if not isinstance(given, list):
@@ -85,7 +88,10 @@ def _list(field: str, given: Any) -> Sequence[Any]:
 
 
 def _no_condition(why: str) -> ValueError:
-    """The error for a malformed filter. It is a `ValueError` even for a wrong type: callers treat both alike."""
+    """Return the error for a malformed filter.
+
+    It is a `ValueError` even if a type is wrong, because callers handle all malformed filters in the same way.
+    """
     return ValueError(f"filters: {why}")
 
 
@@ -123,7 +129,7 @@ def _condition(field: str, wanted: Any, depth: int) -> Condition:
 
 
 def _together(given: Any, depth: int) -> Condition:
-    """The condition of one member of OR or NOT. All fields of the member must match."""
+    """Return the condition for one member of OR or NOT. All fields of the member must match."""
     return Holds(tuple(_condition(field, wanted, depth) for field, wanted in _beside(given, depth)))
 
 
@@ -144,7 +150,7 @@ def _compared(field: str, name: str, value: Any) -> Condition:
         return _says(field, name, value)
     if name not in _COMPARED:
         raise ValueError(f"filters: {name[:40]}: the operator is one of {', '.join((*_COMPARED, *_TEXTS))}")
-    if field == "created_at" and value is None:  # every memory has a creation time
+    if field == "created_at" and value is None:  # every memory has a creation time, so it is never null
         return Without(Holds(())) if name == "eq" else Holds(())
     try:
         return Filter.of(field, name, value)
@@ -164,10 +170,10 @@ def _says(field: str, name: str, value: Any) -> Condition:
 
 
 def _category(name: str, value: Any) -> Condition:
-    """A condition on the categories of a memory.
+    """Return a condition on the categories of a memory.
 
-    `eq` and `in` match if one of the memory's categories is equal to a given one. `contains` matches if one of them
-    contains the text.
+    `eq` and `in` match if one of the memory's categories equals a given category; `ne` and `nin` match otherwise.
+    `contains` matches if one of the memory's categories contains the given text.
     """
     if value is None and name in ("eq", "ne"):
         return Filter.of("metadata.categories", name, None)

@@ -1,8 +1,8 @@
-"""Find the user of a memory id: mem0's client requests a memory by its id alone, but here ids belong to users.
+"""Find the user to whom a memory id belongs. mem0's client sends only the id, but Siltstone also needs the user.
 
-If the caller's token is of one user, that is the user. Otherwise this worker's shards are searched, then the other
-workers. An exchange that is not a memory yet is in no shard. Therefore the worker also remembers the users of the ids
-that its answers showed last.
+If the caller's token is of one user, the id belongs to that user. Otherwise this worker's shards are searched, then
+the other workers. An exchange that is not a memory yet is in no shard. Therefore the worker also remembers the users
+of the ids that its latest answers showed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from streams.doors.mem0.wire import Caller
 from streams.service import MemoryService
 from tables.memories.shard import Shard
 
-#: The maximum number of ids whose users are remembered. They take a few megabytes.
+#: The maximum number of ids whose users are remembered. Together they take a few megabytes.
 MOST_SHOWN: Final = 20_000
 
 
 class Owners:
-    """Finds the user of an id, on one worker."""
+    """Finds the user to whom a memory id belongs, among the users of this worker."""
 
     def __init__(self, service: MemoryService, most: int = MOST_SHOWN) -> None:
         self._service, self._most = service, most
         self._shown = OrderedDict[uuid.UUID, str]()
 
     def showed(self, user_id: str, entries: Iterable[dict[str, Any]]) -> None:
-        """Remember that these entries were shown, and belong to the user."""
+        """Remember that the ids of these entries belong to the user."""
         for one in entries:
             identity = uuid.UUID(one["id"])
             self._shown[identity] = user_id
@@ -40,10 +40,10 @@ class Owners:
             self._shown.popitem(last=False)
 
     async def user_of(self, caller: Caller, memory_id: uuid.UUID) -> str:
-        """The user of an id.
+        """Return the user to whom a memory id belongs, if the caller may access that user.
 
-        Raises `MemoryElsewhere` if no user of this worker whom the caller may access has the id, and an
-        `HTTPException` (409) if several have it.
+        Raises `MemoryElsewhere` if no such user of this worker has the id, and an `HTTPException` (409) if several
+        users have it.
         """
         if caller.users is not None and len(caller.users) == 1:
             return caller.user(None)

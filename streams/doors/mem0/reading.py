@@ -1,4 +1,4 @@
-"""Reads of mem0's API: `search`, `get_all`, `get`, `history`, `users`."""
+"""The methods of mem0's API that read: `search`, `get_all`, `get`, `history` and `users`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Filtered(Body):
         return Asked(user_id, (*conditions, *self.more()))
 
     def more(self) -> Sequence[Condition]:
-        """The conditions from all fields except `filters`."""
+        """Return the conditions from all fields of the body except `filters`."""
         within = [Filter.of("metadata.categories", "contains", one) for one in self.categories]
         return [AnyOf(tuple(within))] if within else []
 
@@ -76,9 +76,9 @@ class ListBody(Filtered):
 
 
 def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owners) -> APIRouter:
-    """The reading routes, for this worker's users.
+    """Return the routes that read, for this worker's users.
 
-    If a request has a memory id but no user, the other workers are asked as well.
+    If a request has a memory id but no user, and this worker does not find the id, the other workers are asked.
     """
     api = APIRouter(tags=["mem0"], route_class=WireRoute)
     entries = Entries(service)
@@ -135,7 +135,7 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
         async with service.users.own_shards():
             held = [one for part in await service.shards.call_each(Shard.users) for one in part]
         found = [_user(one) for one in held if caller.users is None or one.user_id in caller.users]
-        if FORWARDED in request.headers:  # the forwarding worker merges and pages the lists
+        if FORWARDED in request.headers:  # the worker that forwarded this request merges and pages the lists
             return paged(found, len(found), "/v1/entities/", 1, max(1, len(found)))
         for answer in await forwarding.asked(request):
             if answer.status_code != 200:
@@ -149,7 +149,10 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
 
 
 def paged(results: list[Any], count: int, path: str, page: int, page_size: int) -> dict[str, Any]:
-    """A page in mem0's form. `next` and `previous` are the addresses of the neighbouring pages, or None."""
+    """Return one page of a list in mem0's form.
+
+    `next` and `previous` are the addresses of the next and the previous page, or None if there is no such page.
+    """
 
     def at(number: int) -> str:
         return f"{path}?{urlencode({'page': number, 'page_size': page_size})}"
@@ -163,9 +166,10 @@ def paged(results: list[Any], count: int, path: str, page: int, page_size: int) 
 
 
 def past(memory: Memory, done: Sequence[Done]) -> list[dict[str, Any]]:
-    """The history in mem0's form: one ADD, then one UPDATE for each edit or merge that recorded the old values.
+    """Return the history of a memory in mem0's form.
 
-    Each entry has the old and the new text. They are computed backwards, beginning with the memory's current text.
+    It has one ADD, then one UPDATE for each edit or merge that recorded the old values. Each entry has the old and
+    the new text. The texts are computed backwards, beginning with the memory's current text.
     """
     shown, text = list[dict[str, Any]](), memory.text
 

@@ -18,7 +18,7 @@ WHOLE: Final = "siltstone"
 
 
 def mem0_routes(service: MemoryService, forwarding: Forwarding) -> APIRouter:
-    """The routes that `MemoryClient(host=…, api_key=…)` of `mem0ai` calls."""
+    """Return the routes that `MemoryClient(host=…, api_key=…)` of the package `mem0ai` calls."""
     api = APIRouter(route_class=WireRoute, responses=because(400, "Why the request cannot be done, in one line"))
     owners = Owners(service)
 

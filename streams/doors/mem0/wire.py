@@ -1,4 +1,4 @@
-"""Requests and refusals of mem0's API: status 400 and one line in `detail`, which its client shows as the error."""
+"""Requests and refusals of mem0's API. A refusal has status 400 and one line in `detail`, which the client shows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from streams.access.authorize import Principal, authorize
 from streams.doors.http.asker import Asker, asker, sources_by
 from streams.doors.http.policies import READ, WRITE
 
-#: The maximum seconds that the response to a write waits until the write can be read. So the next search finds it.
+#: The maximum number of seconds that a write waits until its effect can be read, so that the client's next search
+#: finds it.
 WAIT_SECONDS: Final = 10.0
 UNNAMED: Final = (
     "user_id: name the user, with user_id in filters (in add: as a field): memories belong to users here; "
     "for an agent's own memories, name a user such as agent:guide"
 )
-#: Fields that the client sends and that have no effect here: every search is hybrid, every answer is v1.1.
+#: Fields that mem0's client sends, but that have no effect. For instance, every search is hybrid, and every answer
+#: has the format v1.1.
 _NO_DIFFERENCE: Final = ("version", "output_format", "async_mode", "org_id", "project_id", "rerank", "keyword_search")
 
 
@@ -29,7 +31,7 @@ def refused(detail: str) -> HTTPException:
 
 
 class WireRoute(APIRoute):
-    """A route that refuses invalid input with 400 and one line; the API's own routes use 422."""
+    """A route that refuses invalid input with 400 and one line of text. Routes of Siltstone's own API use 422."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
@@ -44,7 +46,7 @@ class WireRoute(APIRoute):
 
 
 def _said(error: Any) -> str:
-    """The text of a validation error: its place in the body or the parameters, and the message."""
+    """Return the text of a validation error: the place of the invalid value in the request, and the message."""
     where = ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "extra_forbidden":
         return f"{where}: unknown field: leave it out"
@@ -66,14 +68,14 @@ class Body(BaseModel):
 
 
 class Caller:
-    """The caller, for routes that find the user themselves. `principal` is None if no tokens are required."""
+    """The caller of a route that finds the user itself. `principal` is None if no tokens are required."""
 
     def __init__(self, principal: Principal | None, writes: bool) -> None:
         self._principal, self._scope = principal, WRITE if writes else READ
 
     @property
     def users(self) -> frozenset[str] | None:
-        """The users whose memories the caller may access. None means all users."""
+        """The users whose memories the caller may access. None means that the caller may access all users."""
         return None if self._principal is None else self._principal.users
 
     @property
@@ -82,9 +84,10 @@ class Caller:
         return sources_by(self._principal)
 
     def user(self, named: str | None) -> str:
-        """The user of a request. If the token is of one user, the request may omit the user.
+        """Return the user of a request, after a check that the caller may access this user.
 
-        Raises `OtherUser` and `ScopeMissing`, and an `HTTPException` (400) if the user is missing.
+        If the caller's token is of one user, the request may omit the user. Raises `OtherUser` or `ScopeMissing` if
+        the token does not allow the access, and an `HTTPException` (400) if the user is missing.
         """
         if named is None:
             named = self._principal.only_user if self._principal else None
@@ -100,7 +103,10 @@ def _reader(principal: Asker) -> Caller:
 
 
 def _writer(request: Request) -> Caller:
-    """The caller of a write, which waits for its effect. A worker that forwards the request waits as long."""
+    """Return the caller of a write.
+
+    A write waits until its effect can be read. A worker that forwards the request must wait for the same time.
+    """
     request.state.waits = WAIT_SECONDS
     return Caller(asker(request), writes=True)
 

@@ -1,1 +1,1 @@
-"""The dashboard: pages over `MemoryService` that show what a worker does, and what it remembers."""
+"""The dashboard: web pages that show what a worker does, and what it remembers."""

@@ -1,6 +1,7 @@
-"""Actions on one memory: pin, correct, replace, archive, restore, forget.
+"""Actions of the dashboard on one memory: pin, correct, replace, archive, restore, forget.
 
-Each action is an event in the log. The page is sent when the effect can be read, or after `WAIT_SECONDS`.
+Each action is written to the log as an event. The next page is sent when the effect of the event can be read, or
+after `WAIT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from streams.doors.http.shown import command
 from streams.doors.ui.session import Form
 from streams.service import MemoryService
 
-#: The maximum seconds that a page waits for the effect of an action. Most actions are faster. The effect of a slower
-#: one comes after the page was sent.
+#: The maximum number of seconds that a page waits for the effect of an action. Most actions are faster. If an action
+#: is slower, the page is sent without its effect.
 WAIT_SECONDS: Final = 8.0
 LATE: Final = "late"
-#: The messages that a page shows after an action. The parameter `said` of the page has the key.
+#: The messages that a page shows after an action. The page's parameter `said` has the key of the message.
 SAID: Final = {
     "pinned": "The memory is pinned and does not decay.",
     "unpinned": "The memory is not pinned any more and decays again.",
@@ -42,7 +43,10 @@ SAID: Final = {
 
 
 async def done(service: MemoryService, event: LongTermEvent, said: str) -> str:
-    """Write the event and wait for its effect. Return the key of the page's message: `said`, or `LATE`."""
+    """Write the event and wait until its effect can be read.
+
+    Return the key of the message to show: `said`, or `LATE` if the wait was too short.
+    """
 
     async def write() -> Sequence[Place]:
         return [await service.writes.write(event)]
@@ -56,7 +60,10 @@ def action_routes(service: MemoryService) -> APIRouter:
     api = APIRouter(include_in_schema=False)
 
     def back(fields: Form, user_id: str, memory_id: uuid.UUID | None, said: str) -> Response:
-        """Redirect to the page of the form. `memory_id` is None for a forgotten memory, which has no page."""
+        """Redirect to the page from which the form was sent.
+
+        `memory_id` is None for a forgotten memory, which has no page.
+        """
         path = "/ui/me" if fields.get("back") == "me" else "/ui/memories"
         if memory_id is not None and path == "/ui/memories":
             path = f"{path}/{memory_id}"
@@ -119,7 +126,7 @@ def action_routes(service: MemoryService) -> APIRouter:
 
 
 class _as_422:  # noqa: N801  (reads as the statement that it is)
-    """Turn an invalid event into a 422, since the form caused it."""
+    """Turn a validation error of an event into an HTTP error 422, because the values of the form caused it."""
 
     def __enter__(self) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""The dashboard. Each screen has a module of its own."""
+"""The routes of the dashboard. Each screen has a module of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The screen of dead letters: records, places and reasons; each can be repaired and produced again."""
+"""The screen of dead letters: the unusable records, their places and the reasons.
+
+Each record can be repaired and produced again.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ from streams.worker.dead_letter_repair import Letter, Repairing
 
 #: The maximum number of repaired dead letters that are remembered. The newest are kept.
 MOST_REPAIRED: Final = 1_000
-#: The maximum seconds that a repair waits until the new record has taken effect.
+#: The maximum number of seconds that a repair waits until the new record has taken effect.
 WAIT_SECONDS: Final = 5.0
 
 
 class Repaired:
     """The dead letters that this worker has repaired since its start.
 
-    For each of them, it has the place of the record that was produced again.
+    For each dead letter, the object stores the place of the record that was produced as its repair.
     """
 
     def __init__(self) -> None:
@@ -99,7 +102,7 @@ def dead_letter_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def _said(done: str) -> str:
-    """The page's message after a repair."""
+    """Return the message that the page shows after a repair."""
     if not done:
         return ""
     place, _, waits = done.partition(" ")

@@ -1,8 +1,8 @@
 """The middleware in front of the dashboard's pages, and the headers of their responses.
 
 The middleware copies the token from a request's cookie into the header that the guard reads. It adds headers to the
-responses: with these, a browser loads only our own files, runs no inline scripts, and shows the page in no frame of
-another site. If a request is refused, the browser gets a page with the reason, or the login.
+responses, so that a browser loads only the dashboard's own files, runs no inline scripts, and does not show the page
+in a frame of another site. If a request is refused, the browser gets a page with the reason, or the login page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 
 
 class Door:
-    """ASGI middleware for `/ui`. `tokens`: whether the API requires tokens."""
+    """ASGI middleware for the pages under `/ui`. `tokens` is true if the API requires tokens."""
 
     def __init__(self, app: ASGIApp, tokens: bool) -> None:
         self._plain, self._app, self._pages, self._tokens = app, Unforeseen(app), Pages(), tokens
@@ -91,7 +91,7 @@ class Door:
         return sending
 
     def _instead(self, scope: Scope, status: int, again: str, body: bytes) -> Response:
-        """The page for a failure: the login if the token is missing, else the reason."""
+        """Return the page for a failure: the login page if the status is 401, or else a page with the reason."""
         by_htmx = header_of(scope, b"hx-request") == "true"
         if status == 401:
             if by_htmx:
@@ -112,14 +112,17 @@ def _is_page(path: str) -> bool:
 
 
 def _shows_pages(scope: Scope) -> bool:
-    """Whether a browser shows the response as a page. Other workers and our own script read JSON instead."""
+    """Return whether a browser shows the response as a page.
+
+    Other workers and the dashboard's own script read JSON instead.
+    """
     return "text/html" in header_of(scope, b"accept") or header_of(scope, b"hx-request") == "true"
 
 
 def _with(scope: Scope, secret: str, new: str, tokens: bool) -> Scope:
-    """Return the request with the token from the cookie in `Authorization`, which the API's guard reads.
+    """Return the request with the cookie's token in the header `Authorization`, which the guard reads.
 
-    A new cookie is added as if the browser had sent it.
+    If the cookie is new, it is added to the request as if the browser had sent it.
     """
     headers = list(scope["headers"])
     if secret and tokens:
@@ -132,7 +135,7 @@ def _with(scope: Scope, secret: str, new: str, tokens: bool) -> Scope:
 
 
 def _detail(body: bytes) -> str:
-    """The text of a failure's JSON."""
+    """Return the text in the field `detail` of a failure's JSON, or a general text if there is none."""
     try:
         detail = orjson.loads(body)["detail"]
     except (orjson.JSONDecodeError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""The static files of pages: scripts, styles and pictures of the package, read once."""
+"""The dashboard's static files: scripts, styles and pictures. They are read once, when this module is imported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ STATIC: Final = {
     for suffix, kind in _KINDS.items()
     if one.name.endswith(suffix)
 }
-#: A part of each file's address. So pages of a new release do not use cached files of an old release.
+#: A hash of all files. The pages use it in the URL of each file, so that a browser does not use cached files of an
+#: old release.
 VERSION: Final = sha256(b"".join(content for _, content in STATIC.values())).hexdigest()[:12]
 _TAG: Final = f'"{VERSION}"'
 

@@ -39,9 +39,9 @@ class ChangeOnDay(BaseModel):
 
 
 class LifecycleNumbers(BaseModel):
-    """The numbers of one worker's shards at the time `at` (epoch ms).
+    """The lifecycle statistics of one worker's shards at the time `at` (epoch ms).
 
-    `points` has the number of memories for each score, rounded down to an integer.
+    `points` has the number of memories by score. The scores are rounded down to integers.
     """
 
     at: int
@@ -56,7 +56,7 @@ class LifecycleNumbers(BaseModel):
 
 
 async def lifecycle_numbers(service: MemoryService, days: int) -> LifecycleNumbers:
-    """The numbers of this worker's shards. This changes nothing."""
+    """Return the lifecycle statistics of this worker's shards for the last `days` UTC days. This changes nothing."""
     async with service.users.own_shards():
         at, shards, lifecycle = await service.moment(), service.shards, service.settings.lifecycle
         since = first_moment(at, days)

@@ -16,13 +16,13 @@ from streams.doors.ui.workers import Workers
 from streams.service import MemoryService
 from streams.telemetry.activity.message_flow import WATCHED_SECONDS, Kind
 
-#: The maximum number of steps on the screen. They are the newest steps of all workers.
+#: The maximum number of steps on the screen. It shows the newest steps of all workers.
 MOST_SHOWN: Final = 120
 _Word = Annotated[str, Query(max_length=256)]
 
 
 class ShownStep(BaseModel):
-    """A step of the flow, as workers send it to each other."""
+    """A step of the flow, in the form in which workers send it to each other."""
 
     number: int
     at: int
@@ -38,13 +38,13 @@ class ShownStep(BaseModel):
 
 
 class Steps(BaseModel):
-    """The steps of one worker, oldest first."""
+    """The steps of the flow on one worker, oldest first."""
 
     steps: list[ShownStep]
 
 
 class Chosen(NamedTuple):
-    """The filter of the steps. An empty field matches all steps."""
+    """The viewer's filter for the steps of the flow. An empty field matches all steps."""
 
     user_id: str = ""
     session_id: str = ""

@@ -22,7 +22,7 @@ TOO_LONG = (
 
 
 def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
-    """`/ui`, `/ui/login` and `/ui/logout`."""
+    """Return the routes of `/ui`, `/ui/login` and `/ui/logout`."""
     api = APIRouter(include_in_schema=False)
 
     def page(next_: str, refused: str = "", status: int = 200) -> HTMLResponse:
@@ -77,7 +77,7 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
 
 
 def _ours(address: str) -> str:
-    """The address to load after the login. If `address` is not one of the dashboard, return `HOME`.
+    """Return the address to load after the login: `address` if it belongs to the dashboard, or else `HOME`.
 
     >>> _ours("/ui/me?user_id=ann"), _ours("//elsewhere/ui"), _ours("https://elsewhere")
     ('/ui/me?user_id=ann', '/ui', '/ui')

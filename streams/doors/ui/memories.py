@@ -1,4 +1,4 @@
-"""The screen of memories: a list of users, and a user's memories, filtered and sorted."""
+"""The screens of memories: a list of users, and a list of one user's memories, filtered and sorted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Found:
 
 
 def _found(shard: Shard, chosen: Chosen, now: int, lifecycle: LifecycleSettings) -> Found:
-    """One page of memories.
+    """Return one page of the user's memories that match the filter.
 
     This runs on the shard's thread instead of the event loop, because a user may have thousands of memories.
     """

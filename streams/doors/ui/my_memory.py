@@ -1,4 +1,4 @@
-"""The screen of a user's own memory: see it, correct it, forget it, export it, read the daily notes."""
+"""The screen on which users see, correct, forget and export their own memories, and read their daily notes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from streams.shards.user_shards import WAIT_SECONDS
 from tables.memories.shard import Shard
 
 PAGE: Final = 40
-#: The comments in a day's file. They name runs and source messages, for programs.
+#: The pattern of comments in a day's file. They name runs and source messages for programs, so the page omits them.
 _COMMENT: Final = re.compile(r"<!--.*?-->")
-#: The reason for a memory, as a text for its user. The keys are reasons of promotions, and kinds of memories.
+#: Texts that tell users why a memory exists. The keys are reasons of promotions, and kinds of memories.
 WHY: Final = {
     "forced": "you asked to remember it",
     "high_score": "it says something about you",
@@ -43,7 +43,7 @@ WHY: Final = {
 
 
 class Line(NamedTuple):
-    """A line of a daily note: its form and its text."""
+    """A line of a daily note: its kind and its text."""
 
     kind: Literal["title", "head", "item", "rule", "text"]
     text: str
@@ -52,7 +52,7 @@ class Line(NamedTuple):
 def lines_of(markdown: str) -> list[Line]:
     """Parse a day's Markdown file into titles, headings, items and rules. All other lines become text.
 
-    The content of the file is not trusted.
+    The page shows these lines instead of HTML from the file, because the content of the file is not trusted.
 
     >>> lines_of("# Day\\n- tea\\n<!-- run -->")
     [Line(kind='title', text='Day'), Line(kind='item', text='tea')]
@@ -79,7 +79,7 @@ def lines_of(markdown: str) -> list[Line]:
 
 
 def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
-    """The routes of `/ui/me`, the only screen for a token that is limited to some users."""
+    """Return the routes of `/ui/me`, the only screen for viewers whose token is limited to some users."""
     api = APIRouter(include_in_schema=False)
     files, lifecycle = service.summaries.files, service.settings.lifecycle
 
@@ -89,7 +89,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
             return await asyncio.to_thread(files.dates, user_id)
 
     async def shown(user_id: str) -> list[ShownMemory]:
-        """The user's memories that no newer memory or summary replaces, newest first."""
+        """Return the user's memories that no newer memory or summary replaces, newest first."""
         now = await service.moment()
         found = [memory for memory in await service.of_user(user_id) if memory.current]
         found.sort(key=lambda memory: -memory.created_at)
@@ -176,7 +176,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def _why(memory: ShownMemory) -> str:
-    """The text in `WHY` for a memory; empty if there is none."""
+    """Return the text in `WHY` that tells the user why a memory exists, or an empty text if there is none."""
     promoted = memory.metadata.get("promotion")
     reason = promoted.get("reason") if isinstance(promoted, dict) else memory.kind
     return WHY.get(str(reason), "")

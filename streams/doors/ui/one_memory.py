@@ -58,7 +58,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
 
 
 def curve_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> dict[str, Any]:
-    """A chart of the score on the coming days if the memory is not accessed, and of the states' minimum scores."""
+    """Return the data of a chart: the memory's future score without an access, and the states' minimum scores."""
     moments = [now + day * DAY_MS for day in range(0, DAYS_AHEAD + 1, _STEP)]
     return {
         "kind": "days",

@@ -1,4 +1,4 @@
-"""The screen of the workers' condition: rates, lag, warnings."""
+"""The screen that shows the condition of all workers: rates, lag and warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_LINES: Final = 8
 
 
 def overview_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRouter:
-    """The routes of `/ui/overview`, and `/ui/worker`, where the other workers read this worker's report."""
+    """Return the routes of `/ui/overview`, and of `/ui/worker`, where other workers read this worker's report."""
     api = APIRouter(include_in_schema=False)
     topics = service.topics
 
@@ -92,7 +92,7 @@ def _lag_of(report: WorkerReport | None, topic: str, partition: int) -> int | No
 
 
 def _rate_chart(points: Sequence[Point]) -> dict[str, Any]:
-    """The data that `siltstone.js` draws: times, then the values of each line."""
+    """Return the data of the chart of rates, which `siltstone.js` draws: the times, then the values of each line."""
     names = [name for name in RATES if name != "exchanges"]
     return {
         "kind": "time",

@@ -1,4 +1,4 @@
-"""Render templates as pages. Every text is untrusted, and is escaped everywhere."""
+"""Render the dashboard's templates. All texts are escaped, because none of them is trusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.intake.rules.decision_wording import lasting
 
 
 class Screen(NamedTuple):
-    """An entry of the navigation. If `admin`, only administrators see it."""
+    """A screen in the dashboard's navigation. If `admin` is true, only administrators see the entry."""
 
     path: str
     name: str
@@ -62,16 +62,18 @@ class Pages:
         return self._jinja.get_template(template).render(**values)
 
     def page(self, template: str, viewer: Viewer, here: str, **values: Any) -> HTMLResponse:
-        """A whole page; `here` is the address of its screen."""
+        """Render a whole page. `here` is the path of its screen, which the navigation marks as the current one."""
         return HTMLResponse(self.fragment(template, viewer=viewer, here=here, **values))
 
     def part(self, template: str, viewer: Viewer, **values: Any) -> HTMLResponse:
-        """A fragment that replaces a part of a page."""
+        """Render a fragment that replaces a part of a page."""
         return HTMLResponse(self.fragment(template, viewer=viewer, **values))
 
 
 def when(at: int | str) -> str:
-    """A time as text, in UTC and with seconds. `at` is in epoch ms, or in the form of the API's timestamps.
+    """Return a time as text, in UTC and with seconds.
+
+    `at` is in epoch ms, or in the form of the API's timestamps.
 
     >>> when("2026-02-01T08:30:00.000Z")
     '2026-02-01 08:30:00'
@@ -82,7 +84,7 @@ def when(at: int | str) -> str:
 
 
 def number(value: float, digits: int = 0) -> str:
-    """A number with thin spaces between thousands.
+    """Return a number as text, with thin spaces between thousands.
 
     >>> number(12345.678, 1)
     '12\u2009345.7'
@@ -91,6 +93,6 @@ def number(value: float, digits: int = 0) -> str:
 
 
 def short(text: str, chars: int = 160) -> str:
-    """The text on one line of at most `chars` characters."""
+    """Return the text on one line, shortened to at most `chars` characters."""
     line = " ".join(text.split())
     return line if len(line) <= chars else f"{line[: chars - 1]}…"

@@ -11,7 +11,7 @@ from streams.doors.ui.workers import Told
 from streams.service import MemoryService
 from tables.memories.shard import Shard
 
-#: The maximum number of users, and of sessions, that are shown for all workers together.
+#: The maximum number of users, and of sessions, that a page shows for all workers together.
 MOST: Final = 50
 
 
@@ -28,14 +28,17 @@ class KnownSession(BaseModel):
 
 
 class People(BaseModel):
-    """Users and sessions of one worker. Times are in epoch ms."""
+    """The users with the newest memories and the sessions with the newest messages of one worker.
+
+    Times are in epoch ms.
+    """
 
     users: list[KnownUser]
     sessions: list[KnownSession]
 
 
 async def people_of(service: MemoryService) -> People:
-    """Users and sessions of this worker."""
+    """Return this worker's users with the newest memories, and its sessions with the newest messages."""
     users = [one for found in await service.shards.call_each(Shard.newest_users, MOST) for one in found]
     return People(
         users=[KnownUser(**one._asdict()) for one in users],

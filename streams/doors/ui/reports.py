@@ -1,4 +1,4 @@
-"""The report of one worker, and the sums of several."""
+"""The dashboard's report about one worker (rates, counts, lag and warnings), and sums of several reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATES: Final = ("messages", "exchanges", "promoted", "memories")
 
 
 class WorkerReport(BaseModel):
-    """The current report of one worker. `lag` is the number of uncommitted records by topic and partition."""
+    """The current report of one worker. `lag` has the number of uncommitted records, by topic and partition."""
 
     url: str
     partitions: list[int]
@@ -53,13 +53,16 @@ class Point(BaseModel):
 
 
 class Series(BaseModel):
-    """The points of the last minutes of one worker, oldest first. Their lags are those of `conversations`."""
+    """The points of one worker's charts for the last 15 minutes, oldest first.
+
+    The lag in each point is the lag of the topic `conversations`.
+    """
 
     points: list[Point]
 
 
 def report_of(service: MemoryService) -> WorkerReport:
-    """The report of this worker, from its counters: no shard is queried."""
+    """Return the report of this worker. It is made from counters in memory, so no shard is queried."""
     metrics, health = service.metrics, service.health
     readings = list(service.live.readings)
     lag: dict[str, dict[int, int]] = {}
@@ -92,7 +95,7 @@ def report_of(service: MemoryService) -> WorkerReport:
 
 
 def series_of(service: MemoryService) -> Series:
-    """This worker's points of the last quarter of an hour, one for every `POINT_SECONDS`."""
+    """Return this worker's points of the last 15 minutes: one for every `POINT_SECONDS` seconds."""
     topic = service.topics.conversations
     newest: dict[int, Reading] = {}
     readings = list(service.live.readings)
@@ -111,7 +114,10 @@ def series_of(service: MemoryService) -> Series:
 
 
 def together(each: Sequence[Series]) -> list[Point]:
-    """The points of all workers together. Rates of the same time are added; each partition keeps its lag."""
+    """Merge the points of all workers. The rates at the same time are added.
+
+    The lags are not added, because each partition belongs to one worker.
+    """
     moments: dict[int, Point] = {}
     for series in each:
         for point in series.points:
@@ -126,7 +132,7 @@ def together(each: Sequence[Series]) -> list[Point]:
 
 
 def summed(counts: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> dict[str, float]:
-    """The sum for each name."""
+    """Return the sum of the counts for each name."""
     total: Counter[str] = Counter()
     for one in counts:
         total.update(one)
@@ -145,6 +151,9 @@ def _rates_now(readings: Sequence[Reading]) -> dict[str, float]:
 
 
 def _states(gauge: Gauge) -> dict[str, int]:
-    """The number of memories in each state at the last recompute. Empty before the first recompute."""
+    """Return the number of memories in each state at the last lifecycle recompute.
+
+    It is empty before the first recompute.
+    """
     found = {sample.labels["state"]: int(sample.value) for family in gauge.collect() for sample in family.samples}
     return {state.value: found[state.value] for state in State if state.value in found}

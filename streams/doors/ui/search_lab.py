@@ -17,7 +17,7 @@ from streams.doors.ui.workers import Workers
 from streams.recall.query import Query as Question
 from streams.service import MemoryService
 
-#: The maximum number of hits of the search, and of hits in each column of the screen.
+#: The maximum number of hits of the search, and the maximum number of hits in each column of the screen.
 CONSIDERED, SHOWN = 40, 10
 Among = Literal["active", "cold", "all"]
 AMONGS: Final = (("active", "active"), ("cold", "active and cold"), ("all", "all states"))
@@ -33,7 +33,7 @@ def search_routes(service: MemoryService, workers: Workers, pages: Pages) -> API
             return await people_of(service)
 
     async def answered(user_id: str, session_id: str, text: str, among: Among) -> dict[str, Any]:
-        """The user's memories, ranked in three ways, and the prompt that an assistant gets by default."""
+        """Return the user's memories in three rankings (words, meaning, both), and the prompt for an assistant."""
         states = wanted_states(include_all=among == "all", include_cold=among == "cold")
         query = Question(user_id, text, CONSIDERED, states, explain=True, replaced=among == "all", touch=False)
         found = await service.search(query)

@@ -1,9 +1,9 @@
-"""The login of the dashboard: a cookie, and its protection against other sites.
+"""The cookie of the dashboard's login, and its protection against other sites.
 
 The cookie contains the token itself. So every worker can check it, no worker keeps sessions, and a revoked token ends
-the login at once. Scripts cannot read the cookie (`HttpOnly`). Browsers do not send it with requests from other sites
-(`SameSite=Strict`). They send it only to `/ui`, so it gives no access to `/v1`. If no tokens are required, the cookie
-contains a random value.
+the login immediately. Scripts cannot read the cookie (`HttpOnly`). Browsers do not send it with requests from other
+sites (`SameSite=Strict`). They send it only to `/ui`, so it gives no access to `/v1`. If no tokens are required, the
+cookie contains a random value.
 
 A form carries `form_token`. This value is derived from the cookie, and other sites cannot read it.
 """
@@ -24,7 +24,7 @@ FIELD: Final = "form_token"
 HEADER: Final = "x-form-token"
 #: The maximum size of a cookie that browsers keep: name and value together, in bytes.
 MOST_COOKIE_BYTES: Final = 4096
-#: The maximum length of a `Cookie` header. A longer one is ignored.
+#: The maximum length of a `Cookie` header, in bytes. A longer header is ignored.
 _MOST_HEADER_BYTES: Final = 2 * MOST_COOKIE_BYTES
 #: The maximum size of a form, in bytes: a memory's text and the other fields, percent-encoded.
 MOST_FORM_BYTES: Final = 1024 * 1024
@@ -35,12 +35,12 @@ _NOT_OURS: Final = "this form is not from this page, or the login has changed: l
 
 
 def header_of(scope: Scope, name: bytes) -> str:
-    """The first header of this name (in lower case); empty if there is none."""
+    """Return the value of the first header with this name (lower case), or an empty text if there is none."""
     return next((value.decode("latin-1") for one, value in scope["headers"] if one == name), "")
 
 
 def held(scope: Scope) -> str:
-    """The value of the cookie; empty if there is none.
+    """Return the value of the dashboard's cookie, or an empty text if there is none.
 
     `http.cookies` is not used, because its time grows with the square of the header's length. This function runs
     before a token is checked, so anyone could send long headers.
@@ -53,12 +53,12 @@ def held(scope: Scope) -> str:
 
 
 def anonymous() -> str:
-    """A random value for the cookie, for browsers that need no token."""
+    """Return a random value for the cookie of a browser that needs no token."""
     return secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def form_token(secret: str) -> str:
-    """The value that a form of this session carries.
+    """Return the value that the dashboard's forms carry while the cookie has the value `secret`.
 
     >>> form_token("a") == form_token("a"), form_token("a") == form_token("b")
     (True, False)
@@ -67,21 +67,21 @@ def form_token(secret: str) -> str:
 
 
 def fits(secret: str) -> bool:
-    """Whether browsers keep a cookie with this value."""
+    """Return whether the cookie with this value is small enough for browsers to keep it."""
     return len(COOKIE) + len(secret) <= MOST_COOKIE_BYTES
 
 
 def cookie(value: str, secure: bool) -> str:
-    """The value of the `Set-Cookie` header. An empty `value` deletes the cookie.
+    """Return the value of the `Set-Cookie` header. An empty `value` deletes the cookie.
 
-    Browsers also delete the cookie when they are closed.
+    The cookie has no expiry time, so browsers also delete it when they are closed.
     """
     gone = "" if value else "; Max-Age=0"
     return f"{COOKIE}={value}; Path=/ui; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}{gone}"
 
 
 def is_secure(request: Request) -> bool:
-    """Whether the browser loaded its page by https.
+    """Return whether the browser loaded the page by https.
 
     Behind a proxy, the worker may be reached by http although the page was loaded by https. The `Origin` of a form
     still shows https.
@@ -95,9 +95,10 @@ def is_secure(request: Request) -> bool:
 
 
 async def form(request: Request) -> dict[str, str]:
-    """The fields of a form. If a name is repeated, the last value counts. Raises `HTTPException`.
+    """Return the fields of a form. If a name is repeated, the last value counts.
 
-    `http/hosts.py` has already checked that no other site sent the form.
+    Raises `HTTPException` if the body is not a form, or is empty, too large or malformed. `http/hosts.py` has already
+    checked that no other site sent the form.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -114,7 +115,7 @@ async def form(request: Request) -> dict[str, str]:
 
 
 async def protected_form(request: Request, fields: Annotated[dict[str, str], Depends(form)]) -> dict[str, str]:
-    """The fields of a form, if its page was made for this session. Raises `HTTPException`."""
+    """Return the fields of a form. Raises `HTTPException` (403) if its page was not made for the current cookie."""
     given, secret = fields.pop(FIELD, "") or request.headers.get(HEADER, ""), held(request.scope)
     if not secret or not hmac.compare_digest(given.encode(), form_token(secret).encode()):
         raise HTTPException(403, _NOT_OURS)

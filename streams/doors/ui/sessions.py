@@ -18,7 +18,7 @@ from streams.service import MemoryService
 
 
 def session_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRouter:
-    """`/ui/sessions`, `/ui/session`, and the users and sessions of this worker."""
+    """Return the routes of `/ui/sessions` and `/ui/session`, and of the list of this worker's users and sessions."""
     api = APIRouter(include_in_schema=False)
 
     async def own() -> People:

@@ -1,4 +1,4 @@
-"""The viewer of the dashboard. The shown screens and buttons depend on the viewer's rights."""
+"""The person who views the dashboard. The viewer's rights decide which screens and buttons are shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.access.authorize import Principal
 from streams.doors.http.asker import Asker
 from streams.doors.ui.session import form_token, held
 
-#: The principal if no tokens are required: any user of this machine has all rights.
+#: The principal of every viewer if no tokens are required. It has all rights for all users.
 ANYBODY: Final = Principal("", None, frozenset(Scope))
 
 
@@ -20,7 +20,7 @@ ANYBODY: Final = Principal("", None, frozenset(Scope))
 class Viewer:
     """The person who views a page.
 
-    `token` is the form token that the page's forms carry. If `logged_in`, the page offers a logout.
+    `token` is the form token that the page's forms carry. If `logged_in` is true, the page offers a logout.
     """
 
     principal: Principal
@@ -29,7 +29,7 @@ class Viewer:
 
     @property
     def sees_all(self) -> bool:
-        """Whether the viewer sees the screens about all users.
+        """Return whether the viewer sees the screens about all users.
 
         A viewer whose token is limited to some users sees only `/ui/me`.
         """
@@ -45,12 +45,12 @@ class Viewer:
 
     @property
     def users(self) -> list[str]:
-        """The users to which the viewer's token is limited; empty if it is for all users."""
+        """The users to which the viewer's token is limited. The list is empty if the token is for all users."""
         return sorted(self.principal.users or ())
 
 
 def _viewer(request: Request, asker: Asker) -> Viewer:
-    """The viewer of a request that the guard has admitted."""
+    """Return the viewer of a request that the guard has admitted."""
     return Viewer(asker or ANYBODY, form_token(held(request.scope)), asker is not None)
 
 

@@ -1,4 +1,4 @@
-"""The numbers of all workers of the group: the worker that gets a request collects them from the others."""
+"""Collect numbers from all workers of the group. The worker that gets a request asks the other workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Told(Generic[M]):
-    """The answers of all workers. `each` has the answers, that of this worker first.
+    """The answers of all workers. `each` has the answers, and begins with the answer of this worker.
 
     `silent` has the URLs of the workers that gave no valid answer.
     """
@@ -27,15 +27,16 @@ class Told(Generic[M]):
 
 
 class Workers:
-    """Collects numbers from all workers. `partitions`: the number of all partitions."""
+    """Collects numbers from all workers. `partitions` is the total number of partitions."""
 
     def __init__(self, forwarding: Forwarding, partitions: int) -> None:
         self._forwarding, self.partitions = forwarding, partitions
 
     async def tell(self, request: Request, path: str, own: Callable[[], Awaitable[M]]) -> Told[M]:
-        """The numbers that `own` returns, and those that the other workers answer at `path`.
+        """Return the numbers that `own` returns, and the numbers that the other workers answer at `path`.
 
-        If another worker sent the request, return only the numbers of `own`: that worker collects the others.
+        If another worker sent the request, return only the numbers of `own`, because that worker collects the numbers
+        of all workers.
         """
         mine = await own()
         if FORWARDED in request.headers:

@@ -30,12 +30,12 @@ from streams.intake.rules.summary_triggers import Triggers
 
 #: Maximum number of exchanges that have left a session's window but whose message ids are still known.
 KNOWN_EXCHANGES: Final = 450
-#: An input of the session rules.
+#: An input of the session rules: a decoded record of `conversations`.
 SessionInput = Message | SessionEnded | Silence
 
 
 class Rules:
-    """The settings' limits, the promoter and the summary triggers."""
+    """The parameters of the session rules: limits from the settings, the promoter, and the summary triggers."""
 
     def __init__(self, memory: MemorySettings, promoter: Promoter, triggers: Triggers | None = None) -> None:
         self.limits = Limits.of(memory)
@@ -51,10 +51,10 @@ _time = attrgetter("timestamp")
 
 
 class Advance:
-    """The working state of one call of `SessionRules.advance`: the session's fields that its records change.
+    """The working state of one call of `SessionRules.advance`: the session's fields while records are applied to it.
 
-    The messages of each exchange, open or closed, are in time order. `_answered` says whether the open exchange has
-    a message of an assistant.
+    The messages of each exchange, open or closed, are in time order. `_answered` is true if the open exchange has a
+    message of an assistant.
     """
 
     __slots__ = (
@@ -95,8 +95,8 @@ class Advance:
     ) -> None:
         self._rules, self._session, self._known, self._stored = rules, session, known, exchange
         self._emptied, self._known_from, self._horizon = emptied, session.known, session.horizon
-        #: The end and the message ids of exchanges that left the window, by number. Then the numbers of exchanges
-        #: whose message ids are no longer kept.
+        #: `_left`: the end and the message ids of exchanges that left the window, by exchange number. `_unknown`: the
+        #: numbers of exchanges whose message ids are now dropped.
         self._left: dict[int, Emptied] = {}
         self._unknown: list[int] = []
         self._out = SessionChanges(session)
@@ -169,7 +169,7 @@ class Advance:
     def _hold_what_is_asked(self) -> None:
         """Keep the exchanges whose rating is pending.
 
-        If there are more than the window's capacity, decide on the oldest ones without a rating.
+        If their number exceeds the window's capacity, decide on the oldest of them without a rating.
         """
         out = self._out
         asked = {seq: exchange or self._stored(seq) for seq, exchange in self._asked.items()}
@@ -190,7 +190,7 @@ class Advance:
         known.add(identity)
         opened, at = self._open, message.timestamp
         silent = at - (opened[-1].timestamp if opened else self._said_last())
-        if -self._rules.skew_ms <= silent < 0:  # within clock skew: log order is taken as the order of speaking
+        if -self._rules.skew_ms <= silent < 0:  # within the allowed clock skew: log order is the order of speaking
             at -= silent
             message, silent = replace(message, timestamp=at), 0
             out.reordered += 1
@@ -238,7 +238,7 @@ class Advance:
         return 0
 
     def _be_silent_until(self, moment: int) -> None:
-        """Apply silence up to `moment` (epoch ms): it may close the exchange, and end the day and the session."""
+        """Apply a silence up to `moment` (epoch ms). It may close the open exchange, and end the day and session."""
         if silence_closes(self._open, moment, self._rules.limits):
             self._close()
         if self._due is not None:
@@ -250,8 +250,8 @@ class Advance:
     def _place(self, message: Message) -> None:
         """Insert a late message at its time.
 
-        If an exchange that ended after that time is already decided on, or nothing is undecided, the message becomes
-        an exchange of its own.
+        If an exchange that ended after that time is already decided on, or if the session has no undecided messages,
+        the late message becomes an exchange of its own.
         """
         window = [seq for seq in range(self._first, self._next) if seq not in self._missing]
         decided = len(window)
@@ -278,8 +278,8 @@ class Advance:
     def _cut_again(self, undecided: list[int], said: list[Message]) -> None:
         """Replace the `undecided` exchanges and the open one by new exchanges, cut from the messages `said`.
 
-        The new exchanges get new numbers. An exchange with a given number never changes, so after any crash a
-        session's row matches the exchange rows that it names.
+        The new exchanges get new numbers, because the exchange with a given number must never change. So after a
+        crash, a session's row matches the exchange rows that it names.
         """
         *over, self._open = cut(said, self._rules.limits)
         self._answered = answered(self._open)

@@ -1,4 +1,4 @@
-"""Types of the promotion rules: the estimator that they ask, and their results."""
+"""Types of the promotion rules: the interface of the rating estimator, and the results of the rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.exchanges import Exchange
 
 
 class Estimator(Protocol):
-    """A function that rates an exchange, given its two texts: 0-10, higher if it is more worth remembering."""
+    """A function that rates an exchange from 0 (not worth remembering) to 10, by its user and assistant texts."""
 
     def __call__(self, user: str, assistant: str) -> int: ...
 
@@ -29,6 +29,6 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
-    """The result if the decision depends on a model's rating. `Promoter.rated` decides when the rating is known."""
+    """The rules' result if the decision needs a model's rating. With the rating, `Promoter.rated` decides."""
 
     exchange: Exchange

@@ -13,7 +13,7 @@ from streams.intake.rules.scoring import KEEP_ABOVE, RATING
 class Wording:
     """Sentences about the decisions of `promoter`. `rater_name` names the model, or the estimator, that rates.
 
-    Programs read these sentences and the reasons. So the words "judge", and "value" for the rating, must not change.
+    Programs parse these sentences. So the words "judge" (the rater) and "value" (the rating) must not change.
 
     The sentences are true only for the present weights: with a full window, a strong emotion alone or content alone
     reaches exactly the limit `KEEP_ABOVE`, and both together exceed it. "Content" means a content keyword, or text
@@ -24,7 +24,7 @@ class Wording:
         self._promoter, self._rater = promoter, rater_name
 
     def grounds(self, decision: Decision) -> str:
-        """Return the reason why the exchange is kept or dropped, as the text after a colon."""
+        """Return the reason why the exchange is kept or dropped, as a clause that callers put after a colon."""
         parts, policy = decision.parts, self._promoter.policy
         if parts.reason == "forced":
             return "the user asked to remember it"

@@ -15,8 +15,8 @@ from schemas.settings import MemorySettings
 class Limits:
     """The limits of exchanges and sessions.
 
-    A silence of `gap_ms` closes an exchange, and so does the message after `messages` messages. A silence of
-    `idle_ms` ends the session.
+    A silence of `gap_ms` closes an exchange. An exchange with `messages` messages closes at the next message. A
+    silence of `idle_ms` ends the session.
     """
 
     gap_ms: int

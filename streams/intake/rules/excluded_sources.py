@@ -16,19 +16,19 @@ from schemas.settings import MemorySettings
 from streams.intake.rules.decision import Decision, Estimator, RatingNeeded
 from streams.intake.rules.promotion import Promoter
 
-#: The reason of exchanges that are dropped because of their sources.
+#: The reason in a decision that drops an exchange because of its sources.
 EXCLUDED: Final = "excluded_source"
 
 V = TypeVar("V", Decision, RatingNeeded, Decision | RatingNeeded, Decision | RatingNeeded | None)
 
 
 def promoter_of(memory: MemorySettings, estimator: Estimator | None) -> Promoter:
-    """Return the promoter for the settings."""
+    """Return the promoter for the settings. It ignores messages of excluded sources, if the settings name any."""
     return HeedingPromoter(memory, estimator) if memory.excluded_sources else Promoter(memory, estimator)
 
 
 class HeedingPromoter(Promoter):
-    """Ignores the excluded sources, and decides on the rest like any other promoter."""
+    """Decides on an exchange without its messages from excluded sources, by the rules of `Promoter`."""
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
         super().__init__(memory, estimator)

@@ -1,8 +1,9 @@
 """Explanations in plain words: why an exchange of a session was kept, dropped, or is not decided yet.
 
-Decisions are not stored with the window. The same `Promoter` repeats them here, under the present settings. The
-result is the same, because a score depends only on the text and on `fullness`, and `fullness` is always at its
-maximum when an exchange is scored: the session is then longer than the threshold, or the exchange leaves the window.
+Decisions are not stored with the window. So this module computes them again with a `Promoter` of the present
+settings. The result is the same, because a score depends only on the text and on `fullness`, and `fullness` is always
+at its maximum when an exchange is scored: the session is then longer than the threshold, or the exchange leaves the
+window.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The events at which a waiting exchange is scored: `exchanges` more have closed, or the session ends.
+    """A waiting exchange is scored when `exchanges` more exchanges have closed, or when the session ends.
 
     Without further messages, the session ends at `session_ends_at` (epoch ms of event time).
     """
@@ -57,9 +58,9 @@ class Explanation:
     """The status of an exchange, the reason for it (`why`), and what would change it (`change`).
 
     For an open or waiting exchange, `outlook` is the status that it would get if it were scored now. `importance` and
-    `parts` belong to `outlook` if there is one, else to `status`. `importance` is None while a rating is needed. Both
-    are None if neither a user nor an assistant has spoken. `memory_id` is the id of the memory that was made, or
-    would be made, from a closed exchange.
+    `parts` belong to `outlook` if there is one, else to `status`. `importance` is None while a rating is needed.
+    `importance` and `parts` are None if neither a user nor an assistant has spoken. `memory_id` is the id of the
+    memory that was made, or would be made, from a closed exchange.
     """
 
     exchange: Exchange
@@ -76,8 +77,8 @@ class Explanation:
 class Explainer:
     """Explains the exchanges of sessions by the rules of the settings.
 
-    With an `estimator`, every rating is computed at once. Without one, the model `rater_name` rates: `questions`
-    returns the exchanges that need a rating, and the caller passes the known ratings to `explain`.
+    With an `estimator`, every rating is computed locally. Without an estimator, the model `rater_name` rates:
+    `questions` returns the exchanges that need a rating, and the caller passes the known ratings to `explain`.
     """
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None, rater_name: str) -> None:
@@ -93,9 +94,9 @@ class Explainer:
     def explain(
         self, session: Session, exchanges: Iterable[Exchange], ratings: Mapping[int, int]
     ) -> list[Explanation]:
-        """Explain each of these exchanges: closed ones of the session, or the open one.
+        """Explain the given closed or open exchanges of a session.
 
-        `ratings` are the model's ratings by exchange number. An exchange that is not in it has no known rating.
+        `ratings` has the model's known ratings, by exchange number.
         """
         turns = self._turns(session)
         return [self._explain(session, exchange, ratings, turns) for exchange in exchanges]
@@ -108,7 +109,7 @@ class Explainer:
             return self._unspoken(exchange, status or Status.UNSPOKEN)
         decision = None if status is Status.ASKED else self._decision(exchange, ratings)
         unknown = self._promoter.rated(exchange, None)
-        if decision is None and status is None:  # the exchange was decided without a rating
+        if decision is None and status is None:  # the exchange was decided, but without a rating
             decision = unknown
         parts = replace(unknown.parts, reason=VALUE_WANTED) if decision is None else decision.parts
         outcome = Status.ASKED if decision is None else Status.PROMOTED if decision.kept else Status.DROPPED
@@ -157,7 +158,7 @@ class Explainer:
         return None if rating is None else self._promoter.rated(exchange, rating)
 
     def _turns(self, session: Session) -> dict[int, int]:
-        """Return, by the number of each waiting exchange, how many more exchanges must close until it is scored.
+        """Return, for each waiting exchange by its number, how many more exchanges must close before it is scored.
 
         If a session has more exchanges than the threshold, each further exchange that closes causes the oldest
         waiting one to be scored. If the window is full, each further exchange pushes the oldest one out of it, and an

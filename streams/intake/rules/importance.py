@@ -1,4 +1,4 @@
-"""Importance of a text that was stored without one, by the same analysis that promotion uses for exchanges.
+"""Importance of a text whose event states no importance, by the same analysis that promotion uses for exchanges.
 
     asks to be remembered                 100
     content: a keyword, or personal       70 + 3 × the local estimator's value, 0-10
@@ -41,7 +41,7 @@ class Importance:
         return FOR_A_WHILE if short_term else LEAST
 
     def weighed(self, event: LongTermEvent) -> LongTermEvent:
-        """Return the event, with the importance of its text if it is a `Remember` without an importance.
+        """Return the event. A `Remember` that states no importance gets the importance of its text.
 
         Items are returned unchanged.
         """

@@ -32,8 +32,8 @@ UNREAD = "unread"
 class Promoter:
     """Decides on exchanges by the policy of the settings. A rating is requested only if it can change the decision.
 
-    An `estimator` rates at once. Without one, the result is a `RatingNeeded` instead of a decision if a rating is
-    needed.
+    If a rating is needed, the `estimator` computes it. Without an estimator, the result is then a `RatingNeeded`
+    instead of a decision.
     """
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
@@ -46,7 +46,7 @@ class Promoter:
     def at_close(self, exchange: Exchange) -> Decision | RatingNeeded | None:
         """Decide on an exchange that closes, if the user asked to remember it or the policy is `all`.
 
-        Otherwise return None: the exchange is scored later.
+        Otherwise return None, because the exchange is scored later.
         """
         if self._scorer.asks_to_remember(exchange):
             return Decision(exchange, True, 100, Parts(total=1000, reason="forced"), self._pins_requests)
@@ -83,7 +83,7 @@ class Promoter:
         return None if self._estimator is None else self._estimator(*exchange.said())
 
     def heard(self, exchange: Exchange) -> Exchange:
-        """Return the part of an exchange that counts, and that the rater sees."""
+        """Return the part of an exchange that is scored and rated. Subclasses may leave out messages."""
         return exchange
 
     def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
@@ -109,12 +109,12 @@ class Promoter:
 def _unread(local: Local) -> Parts:
     """Return the parts of the score of a text in a language that the local estimator cannot read.
 
-    They have no rating: the estimator's 0 does not mean that the text is unimportant.
+    The parts have no rating, because the estimator's 0 does not mean that the text is unimportant.
     """
     return Parts(UNREAD, local.fullness, local.sentiment, local.content, total=local.total)
 
 
-#: The local score for policies in which it does not count.
+#: The local score under the policies `all` and `llm`, which ignore it.
 _WHOLE = Local(0, 0, 0)
 
 

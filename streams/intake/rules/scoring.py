@@ -39,7 +39,7 @@ class Local(NamedTuple):
 
 
 class Scorer:
-    """The local parts of an exchange's score, with the phrases of the settings compiled once."""
+    """Computes the local parts of an exchange's score. The phrases of the settings are compiled only once."""
 
     def __init__(self, memory: MemorySettings) -> None:
         self._threshold = max(1, memory.promote_threshold)

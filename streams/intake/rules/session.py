@@ -26,7 +26,7 @@ class SessionRules(Rules):
         exchange: Callable[[int], Exchange],
         emptied: Callable[[int], Emptied | None] = lambda seq: None,
     ) -> SessionChanges:
-        """Return the session after `records`, which are pairs of offset and record, in log order.
+        """Apply `records` to a session and return the changes. Records are pairs of offset and input, in log order.
 
         `known` has the session's message ids. It is updated in place to the ids of the returned session: copying it
         for each batch would take as long as handling the messages. `exchange` returns a closed exchange by its
@@ -36,7 +36,7 @@ class SessionRules(Rules):
         return Advance(self, session, known, exchange, emptied).through(records)
 
     def answered(self, session: Session, exchange: Exchange, rating: int | None) -> SessionChanges:
-        """Return the session after the model's answer about an exchange. `rating` is None if the model gave none."""
+        """Decide on an exchange by a model's rating, and return the changes. `rating` is None if there is none."""
         asked = tuple(seq for seq in session.asked if seq != exchange.seq)
         return SessionChanges(
             session._replace(asked=asked),
@@ -51,10 +51,10 @@ class SessionRules(Rules):
         exchange: Callable[[int], Exchange],
         emptied: Callable[[int], Emptied | None] = lambda seq: None,
     ) -> SessionChanges:
-        """Return the session without the exchanges that began up to `until` (epoch ms), decided on or not.
+        """Remove the exchanges that began up to `until` (epoch ms), decided on or not, and return the changes.
 
         Messages up to `until` are also removed from the open exchange. If such a message is read later, it is
-        ignored. `exchange` and `emptied` are as in `advance`.
+        ignored. `exchange` and `emptied` are the same functions as in `advance`.
 
         Timestamps may be ahead of the Kafka records, so a message that existed at `until` may be dated after it.
         Therefore `until` is increased by the session's `lead`.
@@ -76,7 +76,7 @@ class SessionRules(Rules):
         )
 
     def without(self, session: Session, seqs: Collection[int], exchange: Callable[[int], Exchange]) -> SessionChanges:
-        """Return the session without the closed exchanges with these numbers, decided on or not."""
+        """Remove the closed exchanges with the numbers `seqs`, decided on or not, and return the changes."""
         gone = [exchange(seq) for seq in dict.fromkeys((*session.window, *session.asked)) if seq in seqs]
         left_at = max([session.left_at, *(one.ended_at for one in gone)])
         numbers = [one.seq for one in gone]

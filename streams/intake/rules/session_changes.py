@@ -14,8 +14,8 @@ class SessionChanges(msgspec.Struct, gc=False):
     """The changes that some records made to a session.
 
     `closed` are new exchanges whose rows must be written. `gone` are the numbers of exchanges whose rows must be
-    deleted. `left` has the message ids of exchanges that left the window, which stay known. `unknown` are the numbers
-    of exchanges whose message ids are no longer known.
+    deleted. `left` has the end and the message ids of exchanges that left the window, by number; these ids stay
+    known. `unknown` are the numbers of exchanges whose message ids are now dropped.
 
     `decided_by` are the offsets of the records that caused the `decisions`, in the same order; empty if a model's
     answer caused the decision. `questions` are the exchanges whose rating by a model is needed, or is already

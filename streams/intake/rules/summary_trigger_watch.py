@@ -13,9 +13,9 @@ class TriggerWatch:
     """Counts a session's user messages, and watches for the end of its day.
 
     `said` is the number of user messages since the last summary. That summary covered the messages up to the time
-    `summed_up`. `day_ends` is the end of the day of the messages after it; 0 if there are no such messages. `since`
-    returns the window's messages that are newer than a given time, in time order. `open_from` returns the time of the
-    open exchange's first message; 0 if no exchange is open. Times are epoch ms.
+    `summed_up`. `day_ends` is the end of the day whose messages are not summed up yet; 0 if there are no such
+    messages. `since` returns the window's messages that are newer than a given time, in time order. `open_from`
+    returns the time of the open exchange's first message; 0 if no exchange is open. Times are epoch ms.
     """
 
     __slots__ = ("_open_from", "_since", "_triggers", "_wanted", "day_ends", "said", "summed_up")
@@ -34,7 +34,7 @@ class TriggerWatch:
         self.said, self.summed_up, self.day_ends = said, summed_up, day_ends
 
     def hear(self, message: Message) -> None:
-        """Count a message that entered the window; request a summary if one is due."""
+        """Count a message that entered the window, and request a summary if the message triggers one."""
         at, triggers = message.timestamp, self._triggers
         if at <= self.summed_up:
             return
@@ -58,7 +58,8 @@ class TriggerWatch:
     def _sum_up(self, reason: Reason, day_ends: int, by: str) -> None:
         """Request a summary.
 
-        It includes the messages that the open exchange has so far. The next summary includes the whole exchange.
+        It includes the messages that the open exchange has so far. The next summary will include that exchange again,
+        from its first message.
         """
         new = tuple(message for message in self._since(self.summed_up) if message.timestamp < day_ends)
         if reason == "manual" or any(message.role in SPEAKERS for message in new):

@@ -33,8 +33,8 @@ class SummaryWanted(NamedTuple):
 class Triggers:
     """The rules of a summary plan. A message belongs to the day of its own timestamp, in the plan's time zone.
 
-    `interval` is the number of user messages between two summaries; 0 means never. If the plan is not `automatic`,
-    only requests by the user trigger a summary.
+    `interval` is the number of user messages after which a summary is requested; 0 turns this trigger off. If the
+    plan is not `automatic`, only requests by the user trigger a summary.
     """
 
     def __init__(self, plan: SummaryPlan) -> None:
@@ -49,12 +49,12 @@ class Triggers:
         return len(content) <= LONGEST_REQUEST and self._phrases.found_in(content)
 
     def day_of(self, moment: int) -> date:
-        """Return the day to which a time (epoch ms) belongs."""
+        """Return the day to which a time (epoch ms) belongs in the plan's time zone."""
         return day_of(moment, self.timezone)
 
     def end_of_day(self, moment: int) -> int:
-        """Return the end of the day to which a time belongs; both are epoch ms."""
-        return self._end_of_day(moment // 900_000)  # in every zone, days begin at a full quarter of an hour
+        """Return the end of the day to which the time `moment` belongs. Both times are epoch ms."""
+        return self._end_of_day(moment // 900_000)  # 15 min: in all time zones, days begin at full quarter hours
 
     def _reckoned(self, quarter: int) -> int:
         day = self.day_of(quarter * 900_000)

@@ -18,7 +18,8 @@ ASK_SECONDS = 5.0
 class RefusalWatch:
     """Checks, while the worker cannot reach its broker, whether the broker refuses the worker.
 
-    The clients retry forever, and do not report a refusal. `ask` returns the refusal; None if there is none.
+    The clients retry forever, and do not report a refusal. `ask` sends a request to the broker,
+    and returns the refusal; None if the broker does not refuse us.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class RefusalWatch:
         self.reason = ""
 
     async def tick(self, *, reached: bool) -> None:
-        """Ask the broker, unless it is `reached` or was asked less than `ASK_SECONDS` ago.
+        """Ask the broker whether it refuses us, unless it is `reached` or was asked less than `ASK_SECONDS` ago.
 
         Log a refusal when it begins, once a minute while it lasts, and when the broker is reached again.
         """

@@ -29,8 +29,8 @@ from streams.kafka.clients.broker import admin_client, new_topic
 #: A broker's error codes if an operation on a topic, or on a group, is not allowed.
 TOPIC_REFUSED = errors.TopicAuthorizationFailedError.errno
 GROUP_REFUSED = errors.GroupAuthorizationFailedError.errno
-#: The bit of READ in the operations that are allowed on a group, and the value of a broker that does not report these
-#: operations.
+#: A broker reports the operations that are allowed on a group as bits. These are the bit of READ, and the value that
+#: a broker sends if it does not report the operations.
 READ_BIT, NOT_SAID = 1 << 3, -(2**31)
 #: The maximum number of attempts, and the seconds between two of them. A new topic has no leader for a moment, and a
 #: new cluster has no coordinator.
@@ -39,7 +39,10 @@ ANSWER_MS = 5_000
 
 
 class Tried(NamedTuple):
-    """`missing` are the missing rights. `absent` are topics that do not exist: at most their creation was tried."""
+    """The missing rights, and the topics that do not exist (`absent`).
+
+    For an absent topic, only the right to create it was tried, and only if the worker would create the topic.
+    """
 
     missing: Sequence[Right]
     absent: Sequence[str]
@@ -72,7 +75,7 @@ async def require_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, to
 
 
 async def require_write(kafka: KafkaSettings, topic: str) -> bool:
-    """True if the topic exists. Raises `NotAllowed` if we may not write to it; `BrokerUnavailable`."""
+    """Return True if the topic exists. Raises `NotAllowed` if we may not write to it; `BrokerUnavailable`."""
     right = Right("WRITE", "topic", topic)
     async with admin_client(kafka) as admin:
         leaders, absent, unseen = await _described(admin, [topic])
@@ -99,7 +102,7 @@ async def _knows_rights(admin: AIOKafkaAdminClient) -> bool:
 async def _described(
     admin: AIOKafkaAdminClient, names: Sequence[str]
 ) -> tuple[dict[int, list[str]], list[str], list[str]]:
-    """Return topics by the leader of their first partition, absent topics, and topics that we may not see."""
+    """Return three values: topics, by the leader of their first partition; absent topics; topics we may not see."""
     for attempt in range(ATTEMPTS):
         answer = await admin._client.send(
             admin._client.get_random_node(), MetadataRequest(list(names), allow_auto_topic_creation=False)
@@ -146,7 +149,7 @@ async def _topics(
 
 
 async def _refused(admin: AIOKafkaAdminClient, leader: int, operation: str, names: Sequence[str]) -> set[str]:
-    """Return those topics on which the broker does not allow the operation."""
+    """Return the topics, out of `names`, on which the broker does not allow the operation."""
     request: Request[Any]
     if operation == "READ":
         request = FetchRequest(0, 0, 1, 0, [(name, [(0, 0, 1)]) for name in names])

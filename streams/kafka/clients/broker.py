@@ -1,4 +1,4 @@
-"""The embedded broker, options of aiokafka's clients, and the creation of topics."""
+"""Runs the embedded broker, gives aiokafka's clients their options, and creates topics."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class EmbeddedBroker:
         )
 
     async def watch(self) -> None:
-        """Watch the broker without end.
+        """Check without end that the broker runs.
 
         Raises `EmbeddedBrokerEnded` when the broker ends; `JournalError` when the journal's process ends.
         """
@@ -81,7 +81,7 @@ class EmbeddedBroker:
                 if self.journal is not None:
                     self.journal.check()
             except SiltstoneError:
-                self.process.kill()  # the broker would retry for minutes, and block its clients meanwhile
+                self.process.kill()  # without the journal, the broker would block its clients for minutes
                 raise
             if (code := self.process.poll()) is not None:
                 raise EmbeddedBrokerEnded(ended_with(code))
@@ -90,7 +90,7 @@ class EmbeddedBroker:
 
 @contextlib.contextmanager
 def embedded_broker(port: int = 0, journal: Path | None = None, seconds: float = 0.2) -> Iterator[EmbeddedBroker]:
-    """Run Tansu on a loopback port until the block ends. Port 0 stands for any free port.
+    """Run Tansu on a loopback port until the `with` block ends. Port 0 stands for any free port.
 
     With a `journal`, Tansu continues with the data of that file, and acknowledges a record when the record is in the
     file. A power cut loses at most the records of the last `seconds`. Without a journal, Tansu starts empty, and its
@@ -179,7 +179,7 @@ async def translated(kafka: KafkaSettings, exc: BaseException, *used: Right) -> 
     if isinstance(exc, NOT_ALLOWED) and used:
         refused = {exc.args[0]} if exc.args and isinstance(exc.args[0], str) else set(*exc.args[:1])
         return not_allowed(kafka, [right for right in used if right.name in refused] or used)
-    if isinstance(exc, aiokafka.errors.BrokerResponseError):  # the broker has let us in
+    if isinstance(exc, aiokafka.errors.BrokerResponseError):  # the broker has answered, so it does not refuse us
         return BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__)
     return await refusal(kafka, client_options(kafka)) or BrokerUnavailable(
         kafka.bootstrap_servers, type(exc).__name__
@@ -188,7 +188,7 @@ async def translated(kafka: KafkaSettings, exc: BaseException, *used: Right) -> 
 
 @contextlib.asynccontextmanager
 async def admin_client(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
-    """A client to ask a broker about its topics. Raises `BrokerUnavailable`, or `BrokerRefused` if it refuses us."""
+    """Yield an admin client. Raises `BrokerUnavailable`, or `BrokerRefused` if the broker refuses us."""
     admin = AIOKafkaAdminClient(**client_options(kafka), request_timeout_ms=10_000)
     try:
         await admin.start()
@@ -224,7 +224,7 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
 
 
 async def create_missing(kafka: KafkaSettings, specs: Sequence[TopicSpec]) -> None:
-    """Create those of these topics that are missing. Raises `SettingsError` if this fails; `BrokerUnavailable`."""
+    """Create the topics of `specs` that do not exist. Raises `SettingsError` if this fails; `BrokerUnavailable`."""
     async with admin_client(kafka) as admin:
         existing = set(await admin.list_topics())
         if not (missing := [spec for spec in specs if spec.name not in existing]):
@@ -251,7 +251,7 @@ def _refuse_uncreated(answer: Any) -> None:
 
 
 async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> list[str]:
-    """Return those of our topics, and of `also`, that the broker does not have. Raises `BrokerUnavailable`."""
+    """Return the names of our topics, and the names in `also`, that the broker lacks. Raises `BrokerUnavailable`."""
     async with admin_client(kafka) as admin:
         existing = set(await admin.list_topics())
     return [name for name in (*Topics.with_prefix(kafka.topic_prefix).all(), *also) if name not in existing]
@@ -269,9 +269,9 @@ async def require_topics(kafka: KafkaSettings) -> None:
 
 
 def new_topic(spec: TopicSpec) -> NewTopic:
-    """Return the topic as aiokafka's creation request takes it."""
+    """Return the description of the topic that aiokafka needs to create it."""
     topic = NewTopic(spec.name, spec.partitions, 1, topic_configs=spec.configs())
-    topic.replication_factor = spec.replication  # its constructor refuses -1, the cluster's default
+    topic.replication_factor = spec.replication  # the constructor refuses -1, the cluster's default
     return topic
 
 

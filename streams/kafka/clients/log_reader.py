@@ -17,14 +17,14 @@ from streams.kafka.clients.broker import consumer_options, translated
 
 log = logging.getLogger(__name__)
 
-#: Maximum seconds for a broker to report a partition's end. After them, a `TimeoutError` is raised.
+#: Maximum seconds for a broker to report a partition's end. Then a `TimeoutError` is raised.
 PROBE_SECONDS = 30.0
 
 #: If reading makes no progress for this time in seconds, or for the session time-out if that is longer, the broker is
 #: asked for the partition's end.
 SILENT_SECONDS = 10.0
-#: Maximum milliseconds of a fetch, after which the position is checked. Without this limit, a fetch that passes only
-#: a transaction's marker at the end would never return, because it brings no record.
+#: Maximum milliseconds of a fetch, after which the position is checked. Without this limit, a fetch that finds
+#: only the marker of a transaction, at the end of the log, would never return, because the marker is not a record.
 LOOK_MS = 100
 FETCH_BYTES = 4 * 1024 * 1024
 
@@ -63,7 +63,7 @@ async def records_between(
                     _warn(tp, position, end)
                     return
                 continue
-            if reached < position:  # out of range: the log ends before the position, and the client went to its start
+            if reached < position:  # the log ends before `position`, so the client went to the start of the log
                 _warn(tp, position, end)
                 return
             first = records[0].offset if records else reached
@@ -131,7 +131,7 @@ async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
 
 
 async def bounds_of(kafka: KafkaSettings, topic: str, partition: int) -> tuple[int, int]:
-    """Return the offset of a partition's oldest record, and the one after its newest.
+    """Return the offset of a partition's oldest record, and the offset after its newest record.
 
     Raises `BrokerUnavailable` and `TimeoutError`.
     """
@@ -149,7 +149,7 @@ async def bounds_of(kafka: KafkaSettings, topic: str, partition: int) -> tuple[i
 
 
 async def _refuse_silence(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.TopicPartition, position: int) -> None:
-    """Raise `TimeoutError` unless the broker confirms now that the log ends at the position."""
+    """Ask the broker for the end of the log. Raise `TimeoutError` if the log continues after `position`."""
     async with asyncio.timeout(PROBE_SECONDS):
         said = await consumer.end_offsets([tp])
     if said[tp] > position:

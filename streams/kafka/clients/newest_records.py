@@ -27,8 +27,10 @@ FETCH_BYTES: Final = 1024 * 1024
 async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Callable[[Any], T]) -> list[T]:
     """Return the result of `shown` for each of the newest records of a topic, at most `most` of them.
 
-    They are sorted by Kafka timestamp, newest first. The list is empty if the topic does not exist. Memory holds at
-    most twice `most` results at a time. Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
+    The results are sorted by the records' Kafka timestamps, newest first. The list is empty if the topic does not
+    exist. Memory holds at most twice `most` results at a time.
+
+    Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
     """
     partitions = [aiokafka.TopicPartition(topic, one) for one in await _partitions_of(kafka, topic)]
     if not partitions:
@@ -75,7 +77,7 @@ async def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: in
 
 
 async def _partitions_of(kafka: KafkaSettings, topic: str) -> list[int]:
-    """Return the topic's partitions; an empty list if the topic does not exist. This request does not create it."""
+    """Return the topic's partitions; an empty list if the topic does not exist. The topic is not created."""
     async with admin_client(kafka) as admin:
         if topic not in await admin.list_topics():
             return []
@@ -85,7 +87,7 @@ async def _partitions_of(kafka: KafkaSettings, topic: str) -> list[int]:
 
 @asynccontextmanager
 async def _consumer(kafka: KafkaSettings, topic: str) -> AsyncGenerator[aiokafka.AIOKafkaConsumer, None]:
-    """A consumer without a group, stopped at the end of the block."""
+    """Yield a consumer that belongs to no consumer group. It is stopped at the end of the `async with` block."""
     consumer = aiokafka.AIOKafkaConsumer(
         **consumer_options(kafka),
         group_id=None,

@@ -1,6 +1,6 @@
-"""Starts producers. All in-sync replicas acknowledge each record.
+"""Starts producers whose records are acknowledged by all in-sync replicas.
 
-If the broker supports idempotence, each record is written only once.
+If the broker supports idempotence, a record that is sent again after a time-out is written only once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streams.kafka.clients.broker import client_options, translated
 
 log = logging.getLogger(__name__)
 
-#: Errors if no broker answers. An attempt without idempotence would fail as well, so it is not made.
+#: Errors if no broker answers. A second attempt, without idempotence, would fail as well, so it is not made.
 UNREACHABLE = (aiokafka.errors.KafkaConnectionError, aiokafka.errors.KafkaTimeoutError, OSError)
 
 
@@ -27,8 +27,8 @@ async def started_producer(kafka: KafkaSettings, **options: Any) -> aiokafka.AIO
     A record is acknowledged when all in-sync replicas have it. With aiokafka's default, the partition's leader alone
     would acknowledge it, and the record would be lost if that leader failed. With idempotence, a record that is sent
     again after a time-out is not written twice. The embedded broker refuses idempotence (by an error without a name),
-    and so does a cluster if we lack the right to it. `kafka.idempotence` says whether a producer without idempotence
-    may be used then.
+    and so does a cluster if we lack the right to it. In both cases, `kafka.idempotence` decides whether a producer
+    without idempotence is used.
 
     Raises `BrokerUnavailable`; `SiltstoneError` if idempotence is refused but required.
     """

@@ -21,7 +21,7 @@ from schemas.settings import KafkaSettings
 
 #: Seconds within which a broker must answer. A missing answer is not a refusal.
 ANSWER_SECONDS = 5.0
-#: The first two bytes of a TLS alert. A Kafka client without TLS takes them for the beginning of an answer's length.
+#: The first two bytes of a TLS alert. A Kafka client without TLS reads them as a part of the answer's length.
 TLS_ALERT = 0x1503
 FAILURES = (aiokafka.errors.KafkaError, OSError, TimeoutError, EOFError)
 
@@ -29,7 +29,7 @@ Cause = tuple[str, str]
 
 
 async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRefused | None:
-    """Return the refusal of the first broker that refuses us; None if any broker lets us in, or if none refuses us.
+    """Return the refusal of the first broker that refuses us; None if any broker grants access, or no broker refuses.
 
     `options` are the options of an aiokafka client.
     """
@@ -41,7 +41,7 @@ async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRef
                 await attempt.enter()
             return None
         except FAILURES as exc:
-            await asyncio.sleep(0)  # a failed handshake closes its socket in the event loop's next turn
+            await asyncio.sleep(0)  # lets the event loop close the socket of a failed handshake
             cause = await attempt.cause_of(exc)
         if cause is not None and found is None:
             found = BrokerRefused(f"{host}:{port}", *cause)
@@ -49,7 +49,7 @@ async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRef
 
 
 class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no types
-    """Counts the authentication requests (`proofs`).
+    """A connection that counts its authentication requests in `proofs`.
 
     With SCRAM, the broker checks the user name in the first request and the password in the second one.
     """
@@ -140,9 +140,10 @@ class _Attempt:
         return f"the password of user {user} is wrong", "correct kafka.sasl_password"
 
     async def _mechanism_or_protocol(self) -> Cause | None:
-        """Find the cause if the broker gives no reason: request its SASL mechanisms, if necessary also without TLS.
+        """Find the cause if the broker gives no reason: compare the settings with the broker's SASL mechanisms.
 
-        None if no cause is found.
+        If the broker does not answer over TLS, the request is repeated without TLS. Returns None if no cause is
+        found.
         """
         tls, sasl = "SSL" in self._kafka.security_protocol, self._kafka.security_protocol.startswith("SASL")
         asked = await self._mechanisms(tls)
@@ -167,7 +168,7 @@ class _Attempt:
         return None
 
     async def _mechanisms(self, tls: bool) -> list[str] | None:
-        """Return the broker's SASL mechanisms; empty if it does not use SASL; None if it does not answer."""
+        """Return the broker's SASL mechanisms: an empty list if it does not use SASL, None if it does not answer."""
         connection = self._connection(security_protocol="SSL" if tls else "PLAINTEXT")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):

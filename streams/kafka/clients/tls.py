@@ -42,7 +42,7 @@ def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
 def _load(context: ssl.SSLContext, certfile: Path, keyfile: Path | None) -> None:
     setting, key = ("ssl_certfile", certfile) if keyfile is None else ("ssl_keyfile", keyfile)
 
-    def passphrase() -> NoReturn:  # otherwise OpenSSL would prompt at the terminal, or wait forever
+    def passphrase() -> NoReturn:  # without this callback, OpenSSL would prompt at the terminal, or wait forever
         _refuse(
             setting,
             f"{key} is encrypted, and there is no setting for a passphrase: decrypt it (openssl pkey -in {key} "

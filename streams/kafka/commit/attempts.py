@@ -1,4 +1,4 @@
-"""Attempts to commit: the time for which they have failed, and the reason."""
+"""Measures the time for which all attempts to commit have failed, and keeps the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Failing(NamedTuple):
 
 
 class Attempts:
-    """Tracks attempts to commit. An attempt that does not end counts as failed."""
+    """Tracks attempts to commit. The time of an attempt that does not end counts as time without success."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -23,24 +23,24 @@ class Attempts:
         self._reason, self._under_way = "", False
 
     def begin(self) -> None:
-        """Note the start of an attempt."""
+        """Note that an attempt to commit has started."""
         self._under_way = True
         if self._since is None:
             self._since = self._monotonic()
 
     def fail(self, reason: str) -> None:
-        """Note that the attempt has failed; another one follows."""
+        """Note that the attempt to commit has failed. Another attempt follows."""
         self._reason, self._under_way = reason, False
 
     def succeed(self) -> None:
-        """Note that the attempt has succeeded."""
+        """Note that the attempt to commit has succeeded."""
         self._since, self._reason, self._under_way = None, "", False
 
     def failing(self, waits_for: str) -> Failing | None:
-        """Return the seconds for which no attempt has succeeded, and the reason.
+        """Return the seconds for which no attempt to commit has succeeded, and the reason.
 
-        None if no attempt was begun since the last one that succeeded. While an attempt runs, the reason is
-        `waits_for`, unless that is empty. Otherwise the reason is the error of the last failed attempt.
+        Return None if no attempt has started since the last success. While an attempt runs, the reason is
+        `waits_for`, unless this text is empty. Otherwise the reason is the error of the last failed attempt.
         """
         if self._since is None:
             return None

@@ -1,4 +1,4 @@
-"""Opens the window stores of assigned partitions, and closes those of all others."""
+"""Opens the window stores of assigned partitions, and closes the stores of all other partitions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ASK_AGAIN_SECONDS: Final = 0.5
 
 
 class KeptPartitions:
-    """The window stores, as the recovery of the tables uses them.
+    """Opens and closes window stores for the recovery of the tables, and finds the place in a changelog to read from.
 
-    Without stores (None), every changelog is read from its start.
+    If `stores` is None, the worker has no window stores, and every changelog is read from its start.
     """
 
     def __init__(self, stores: WindowStores | None, bring: Callable[[Sequence[int]], Awaitable[None]]) -> None:
@@ -33,7 +33,7 @@ class KeptPartitions:
         self.stores, self._bring = stores, bring
 
     async def own(self, partitions: Collection[int]) -> None:
-        """Open the stores of these partitions, and close all others. Raises `WindowsLocked`, `DataDirError`."""
+        """Open the stores of these partitions, and close all other stores. Raises `WindowsLocked`, `DataDirError`."""
         if self.stores is None:
             return
         await leave_all_but(partitions, self.stores)
@@ -73,8 +73,8 @@ class KeptPartitions:
 async def leave_all_but(partitions: Collection[int], stores: WindowStores) -> None:
     """Close the stores of all partitions except these, in threads.
 
-    An error is raised only after all of them were closed. All of them are removed from `stores` before the first
-    await, so that a running flush does not write to a closed store.
+    If a store cannot be closed, the error is raised only after all other stores are closed. All these stores are
+    removed from `stores` before the first await, so that a running flush does not write to a closed store.
     """
     async with AsyncExitStack() as closing:
         for partition in stores.partitions():

@@ -19,7 +19,7 @@ class Ledger:
     >>> ledger.acknowledge(99); ledger.committable()
     150
 
-    Some offsets have no record for us: the markers of transactions, and the records of aborted transactions.
+    Some offsets have no record that a consumer gets: the markers of transactions, and aborted records.
 
     >>> ledger.pass_over(150, 151); ledger.committable()
     151
@@ -32,11 +32,11 @@ class Ledger:
         self._acknowledged: set[int] = set()
         self._position: int | None = None
         self._next: int | None = None
-        #: The offset at which reading began.
+        #: The offset from which on the partition is read.
         self.start = 0
 
     def begin(self, offset: int) -> None:
-        """Note that reading begins at this offset."""
+        """Note that the partition is read from this offset on."""
         self._next = self.start = offset
 
     def deliver(self, last_offset: int) -> None:
@@ -57,7 +57,7 @@ class Ledger:
                 self._position = end
 
     def acknowledge(self, last_offset: int) -> None:
-        """Note that the batch is processed. An unknown batch (from before a seek) is ignored."""
+        """Note that the batch that ends at `last_offset` is processed. A batch from before a seek is ignored."""
         if last_offset in self._delivered:
             self._acknowledged.add(last_offset)
             while self._delivered and self._delivered[0] in self._acknowledged:
@@ -67,10 +67,10 @@ class Ledger:
                 self._position = self._next
 
     def committable(self) -> int | None:
-        """Return the offset to commit (that of the next record to read), or None if there is none yet."""
+        """Return the offset to commit, which is the offset of the next record to read; None if there is none yet."""
         return self._position
 
     @property
     def outstanding(self) -> int:
-        """The number of delivered batches that may not be committed yet: from the first unacknowledged one on."""
+        """The number of delivered batches from the first unacknowledged one on. They may not be committed yet."""
         return len(self._delivered)

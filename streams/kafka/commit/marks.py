@@ -27,30 +27,30 @@ READ: Final = MARK + b"read"
 class Progress:
     """By partition, the offset before which all records of the source topic are in a table's changelog.
 
-    `committable` returns, by partition, the offset before which all records are processed in memory: their changes
-    are due or written.
+    `committable` returns, by partition, the offset before which all records are processed in memory. The changes by
+    these records are in the changelog, or the next flush writes them.
     """
 
     def __init__(self, committable: Callable[[], Mapping[int, int]]) -> None:
         self._committable = committable
         self._written: dict[int, int] = {}
-        #: Partitions whose offset is being written. A partition that moves meanwhile is removed.
+        #: Partitions whose offset is being written. A partition that moves to another worker is removed.
         self._under_way: set[int] = set()
 
     def written(self, partition: int) -> int:
-        """Return the offset before which all records are in the table; 0 if it is unknown."""
+        """Return the offset before which all records of the partition are in the table; 0 if it is unknown."""
         return self._written.get(partition, 0)
 
     def restore(self, partition: int, value: bytes) -> None:
-        """Take the offset from the changelog. Raises `ValueError` if it is not a number."""
+        """Set the partition's offset to a value from the changelog. Raises `ValueError` if it is not a number."""
         self._written[partition] = int(value)
 
     def resume(self, partition: int, offset: int) -> None:
-        """Take the offset from the store on disk, whose rows include all records before it."""
+        """Set the partition's offset from its store on disk, whose rows include all records before the offset."""
         self._written[partition] = offset
 
     def due(self) -> list[Change]:
-        """Return the advanced offsets as changes of the changelog. Write them after all rows that are due now."""
+        """Return a change of the changelog for each advanced offset. Write these changes after all other changes."""
         reached = self._committable().items()
         due = [Change(p, READ, b"%d" % offset) for p, offset in reached if offset > self.written(p)]
         self._under_way = {change.partition for change in due}
@@ -60,7 +60,7 @@ class Progress:
         """Record these changes as acknowledged by the broker. They come from the last call of `due()`."""
         for change in due:
             assert change.value is not None
-            if change.partition in self._under_way:  # otherwise the partition has moved, or starts over
+            if change.partition in self._under_way:  # otherwise the partition was reassigned or reset meanwhile
                 self._written[change.partition] = int(change.value)
 
     def keep(self, partitions: Collection[int]) -> None:
@@ -69,6 +69,6 @@ class Progress:
         self._under_way.intersection_update(partitions)
 
     def start_over(self, partition: int) -> None:
-        """Forget the partition's offset, so that all of its records count as new, even at small offsets."""
+        """Forget the partition's offset, so that all of its records count as new, even those at small offsets."""
         self._written.pop(partition, None)
         self._under_way.discard(partition)

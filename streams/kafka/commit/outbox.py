@@ -5,12 +5,12 @@
                  2. write the new values of the tables, table by table in their order
                  3. write the deletions of the tables, in the reverse order
                  4. write the offset before which the source topic's records are in the tables
-                 5. write all these changes to the disk, in one batch for each partition, with the changelogs' ends
+                 5. write these changes and the end of each changelog to the disk, in one batch for each partition
 
 So a row never refers to a missing row: rows of the sessions table refer to rows of the exchanges table, so exchanges
 are written first and deleted last. If a step fails, the changes go back to their tables, nothing is committed, and
-the next attempt sends the changes again. If the broker refuses a record for good, `when_refused` is called instead:
-to send the record again would block all records behind it forever.
+the next attempt sends the changes again. If the broker refuses a record for good, `when_refused` is called instead,
+because sending the record again would block all records behind it forever.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class StateStore(Protocol):
         """Add rows read back from the changelog, oldest first."""
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Set this worker's partitions, and drop the rows of all others."""
+        """Set this worker's partitions, and drop the rows of all other partitions."""
 
     def drain(self) -> list[Change]:
-        """Return all changes since the last call, each key once; the caller writes them or calls `requeue`."""
+        """Return all changes since the last call, one for each key. The caller must write or `requeue` them."""
 
     def requeue(self, changes: Sequence[Change]) -> None:
-        """Take back changes that could not be written; newer changes of the same keys win."""
+        """Add changes again that could not be written. A newer change of the same key has priority."""
 
     def written(self, changes: Sequence[Change]) -> None:
         """Record these changes as acknowledged by the broker. They come from the last call of `drain()`."""
 
     def has_changes(self, partition: int) -> bool:
-        """Whether any row of the partition was changed since the last `drain`."""
+        """Return True if any row of the partition was changed since the last `drain`."""
 
     def undo(self) -> None:
         """Set the rows back to their values at the last `drain`, and forget all changes since then."""
@@ -70,7 +70,7 @@ class _Table(NamedTuple):
 class Outbox(Sends):
     """Sends the records of agents and the changes of tables. It is flushed before each commit.
 
-    `on_not_allowed` is called if a right is missing: another attempt would fail until an operator grants the right.
+    If a right is missing, `on_not_allowed` is called: all attempts would fail until an operator grants the right.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -94,7 +94,7 @@ class Outbox(Sends):
     ) -> None:
         """Add a table, whose changes `flush` writes to its changelog. Tables are written in the order of these calls.
 
-        `positions` is told the offsets of the written rows. The offsets of `progress` are written after the rows of
+        `positions` gets the offsets of the written rows. The offsets of `progress` are written after the rows of
         all tables.
         """
         self._tables.append(_Table(changelog_topic, store, positions or Positions(), progress))
@@ -102,11 +102,11 @@ class Outbox(Sends):
     async def mark(self, changelogs: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
         """Write an end mark to each of these partitions. Return the marks' offsets, by (changelog, partition).
 
-        Each record that the broker has acknowledged to any worker before this call lies before the mark. Raises
-        `KafkaError`.
+        In a changelog, each record that the broker has acknowledged to any worker before this call lies before the
+        mark. Raises `KafkaError`.
         """
         assert self._producer is not None, "the producer has not started"
-        async with self._flushing():  # a running flush first writes its rows
+        async with self._flushing():  # wait for a running flush: its rows must lie before the marks
             sent = {}
             for changelog, partitions in changelogs.items():
                 self._flushing_to = changelog
@@ -115,7 +115,7 @@ class Outbox(Sends):
                     batch.append(key=END, value=None, timestamp=None)
                     batch.close()
                     future = await self._producer.send_batch(batch, changelog, partition=partition)
-                    future.add_done_callback(passed_over)  # the first failure is raised below
+                    future.add_done_callback(passed_over)  # the loop below raises the first error
                     sent[changelog, partition] = future
             offsets = {}
             for (changelog, partition), future in sent.items():
@@ -128,18 +128,19 @@ class Outbox(Sends):
             return offsets
 
     def waits(self) -> float:
-        """Return for how many seconds the current attempt has waited for the broker; 0 if there is none."""
+        """Return the seconds that the running `flush` or `mark` has waited for the broker; 0 if none is running."""
         return 0.0 if self._flushing_since is None else self._monotonic() - self._flushing_since
 
     @property
     def waits_for(self) -> str:
-        """The topic that the current attempt waits for; empty if there is none."""
+        """The topic that the running `flush` or `mark` waits for; an empty text if none is running."""
         return "" if self._flushing_since is None else self._flushing_to
 
     async def flush(self) -> bool:
-        """Write all records and changes that are due. True if all of them are acknowledged.
+        """Write all due records and changes to Kafka, and the changes to the disk. Return True if all were written.
 
-        A failure is logged, and the next call tries again. False if there is no producer yet.
+        Return False after a failure, or if there is no producer yet. A failure is logged, and the next call tries
+        again.
         """
         if self._producer is None:
             return False
@@ -148,7 +149,7 @@ class Outbox(Sends):
 
     @contextlib.asynccontextmanager
     async def _flushing(self) -> AsyncIterator[None]:
-        """Hold the lock, and note the time at which it was taken."""
+        """Hold the lock of the outbox, and note the time at which it was acquired."""
         assert self._lock is not None
         async with self._lock:
             self._flushing_since = self._monotonic()
@@ -183,7 +184,7 @@ class Outbox(Sends):
             for table, changes in taken:
                 table.store.requeue(changes)
                 table.positions.fail()
-            self._pending[:0] = sent  # they stay pending until they are acknowledged
+            self._pending[:0] = sent  # records stay pending until they are acknowledged
             if not isinstance(exc, Exception):
                 raise
             if isinstance(exc, NOT_ALLOWED) and self.on_not_allowed is not None:
@@ -197,7 +198,7 @@ class Outbox(Sends):
         return self._keep(taken, begun)
 
     def _keep(self, taken: Sequence[tuple[_Table, Sequence[Change]]], begun: Mapping[int, Begun]) -> bool:
-        """Write the acknowledged changes to the stores on disk, if the worker has any. False if that fails."""
+        """Write the acknowledged changes to the stores on disk, if the worker has any. Return False on an error."""
         try:
             for table, changes in taken:
                 table.store.written(changes)
@@ -214,9 +215,10 @@ class Outbox(Sends):
         return True
 
     def ends(self, partition: int) -> dict[str, tuple[int | None, int, int]]:
-        """Return (`offset`, `rows`, `read`) of each changelog, as `WindowStores.commit` takes them.
+        """Return (`offset`, `rows`, `read`) by changelog, the argument of `WindowStores.commit`.
 
-        `offset` is None if the position of memory in the changelog is unknown.
+        Memory holds all records of the changelog before `offset`; None if this is unknown. `rows` is the number of
+        rows. The rows include all records of the source topic before `read`; 0 if this is unknown.
         """
         return {
             table.changelog: (
@@ -245,7 +247,7 @@ class Outbox(Sends):
                     future = await self._producer.send_batch(batch, topic, partition=partition)
                     written.append((partition, rows[first:number], future))
                     batch, first = self._producer.create_batch(), number
-                    batch.append(key=row.key, value=row.value, timestamp=None)  # the first row always fits
+                    batch.append(key=row.key, value=row.value, timestamp=None)  # a batch's first row always fits
             batch.close()
             future = await self._producer.send_batch(batch, topic, partition=partition)
             written.append((partition, rows[first:], future))

@@ -1,6 +1,6 @@
 """Positions: the offset up to which memory holds each changelog.
 
-With it, the changelogs of partitions that stay with this worker are not read again.
+With these offsets, the changelogs of partitions that stay with this worker need not be read again.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable
 class Positions:
     """The position in each partition of one changelog: memory holds all records before this offset.
 
-    Changes in memory that are not written yet do not count. A position is known from the end of a recovery. Our own
-    rows advance it if they are written directly after it. If another writer's rows lie in between, or if the broker
-    did not acknowledge our rows, the position is unknown until the changelog is read again.
+    Changes in memory that are not written yet do not count. A position becomes known when a recovery ends. Rows of
+    this worker advance the position if they are written directly behind it. If another writer's rows lie in between,
+    or if the broker did not acknowledge our rows, the position is unknown until the changelog is read again.
 
     >>> positions = Positions()
     >>> positions.read(0, 10, rows=10); positions.recovered(0, 10)
@@ -42,19 +42,19 @@ class Positions:
         return self._reached.get(partition)
 
     def resume(self, partition: int, end: int, rows: int) -> None:
-        """Take the position and the number of rows from the store on disk. It includes all records before `end`."""
+        """Set the position and the number of rows from the store on disk, which has all records before `end`."""
         self._reached[partition] = end
         self.rows[partition] = rows
 
     def read(self, partition: int, end: int, rows: int) -> None:
         """Note that all records before `end` were read. `rows` is the number of rows among the new records."""
-        self._reached.pop(partition, None)  # a row that is read after a recovery may be older than a change
+        self._reached.pop(partition, None)  # a row that is read after a recovery may be older than the row in memory
         self._reading[partition] = end
-        if rows:  # marks are no rows: a changelog that has only marks gets its entry in `recovered`
+        if rows:  # a changelog that has only marks, and no rows, gets its entry in `recovered`
             self.rows[partition] += rows
 
     def marked(self, partition: int, offset: int) -> None:
-        """Note the offset of our mark. If memory holds all records before the mark, the position moves past it."""
+        """Note the offset of our end mark. If memory holds all records before it, the position moves behind it."""
         if self._reached.get(partition, 0) == offset:
             self._reached[partition] = offset + 1
 
@@ -75,7 +75,7 @@ class Positions:
     def wrote(self, partition: int, offset: int, rows: int) -> None:
         """Note that the broker has acknowledged `rows` rows, the first one at `offset`."""
         if partition not in self._under_way:
-            return  # the partition has moved, or starts over: its rows are counted when they are read
+            return  # the partition was reassigned or reset, so its rows are counted when they are read
         follows = self._under_way[partition] == offset
         self._under_way[partition] = offset + rows if follows else None
         self.rows[partition] += rows
@@ -101,7 +101,7 @@ class Positions:
         self._under_way.clear()
 
     def start_over(self, partition: int) -> None:
-        """Forget the partition. Its rows that are in flight will not be counted."""
+        """Forget the partition's position and rows. Rows that are in flight will not be counted."""
         for held in (self._reading, self._reached, self._under_way, self.rows):
             held.pop(partition, None)
 

@@ -1,4 +1,4 @@
-"""Records that agents post or send, until the broker has acknowledged them."""
+"""Sends the records of agents, and keeps each record until the broker has acknowledged it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Producer(Protocol):
     async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]: ...
 
 
-#: Topic, value, key, partition, timestamp (epoch ms), headers.
+#: The arguments of one send: topic, value, key, partition, timestamp (epoch ms), headers.
 Arguments = tuple[str, bytes | None, bytes | None, int | None, int | None, Headers]
 
 
@@ -74,7 +74,7 @@ class Sends:
     """Queues records, sends them, and sends them again after a failure.
 
     `when_refused` is called with each record that the broker refuses for good, and may post another record in its
-    place. If `when_refused` is None, the record stays due.
+    place. If `when_refused` is None, the record is not dropped, and is sent again.
     """
 
     def __init__(self) -> None:
@@ -88,13 +88,13 @@ class Sends:
         self._flushing_to = ""
 
     def connect(self, producer: Producer) -> None:
-        """Use this started producer."""
+        """Use this producer, which must have started, for all sends."""
         if producer is not self._producer:
             self._producer, self._lock, self._delivery = producer, asyncio.Lock(), asyncio.Lock()
 
     @property
     def connected(self) -> bool:
-        """Whether there is a producer to send with."""
+        """True if there is a producer, so that records can be sent."""
         return self._producer is not None
 
     def post(
@@ -109,19 +109,19 @@ class Sends:
     ) -> None:
         """Queue a record with this `timestamp` (epoch ms), or with the time at which it is sent.
 
-        It is sent before the present changes of the tables are written. Post the records that follow from a change
-        without an await after the change. With an await in between, the change could be written, and the worker could
-        die before the records are sent.
+        It is sent before the current changes of the tables are written to their changelogs. If a change of a table
+        causes records, post them without an await after the change. With an await in between, the change could be
+        written, and the worker could die before the records are sent.
         """
         self._posted.append((topic, value, key, partition, timestamp, headers))
 
     async def deliver(self) -> None:
-        """Send the posted records, in their order."""
+        """Send all posted records to the broker, in the order in which they were posted."""
         assert self._producer is not None, "the producer has not started"
         assert self._delivery is not None
         async with self._delivery:
             while self._posted:
-                arguments = self._posted[0]  # stays queued until it is sent: a concurrent flush must not miss it
+                arguments = self._posted[0]  # kept in the queue until it is sent, so that it is not lost
                 topic, value, key, partition, timestamp, headers = arguments
                 self._flushing_to = topic
                 try:
@@ -152,7 +152,7 @@ class Sends:
     ) -> asyncio.Future[Any]:
         """Send a record, and return the future of its acknowledgement.
 
-        The caller must await it and handle a refusal. No commit waits for it.
+        The caller must await this future and handle a refusal, because no commit waits for the record.
         """
         assert self._producer is not None, "the producer has not started"
         return await self._producer.send(topic, value, key, None, headers=headers)
@@ -163,7 +163,7 @@ class Sends:
             sent.acknowledged.add_done_callback(passed_over)
 
     async def _acknowledged(self, sent: Sequence[Sent]) -> None:
-        """Wait for the broker's acknowledgements. Raises the first error."""
+        """Wait until the broker has acknowledged all of these records. Raises the first error."""
         for record in sent:
             self._flushing_to = record.arguments[0]
             if not record.acknowledged.done():  # most futures are done, and a shield costs time
@@ -173,8 +173,8 @@ class Sends:
     async def _send_again(self) -> None:
         """Send failed records once more. The next flush waits for their acknowledgements.
 
-        A record may have been refused for good because of another record in its batch. So it is sent alone. Only if
-        it is refused again, this record is the cause.
+        A record may have been refused for good because of another record in its batch. So it is sent alone. Only a
+        record that is refused again is given to `when_refused`.
         """
         pending, self._pending = deque(self._pending), []
         due: list[Sent] = []
@@ -192,7 +192,7 @@ class Sends:
     async def _sent_again(self, sent: Sent) -> list[Sent]:
         """Send a record again if it has failed.
 
-        Return a list with the record's pending send; empty if the record was refused for good.
+        Return a list with the record's pending send. The list is empty if the record was refused for good.
         """
         assert self._producer is not None
         failed = sent.acknowledged.exception() if sent.acknowledged.done() else None

@@ -1,4 +1,7 @@
-"""Callers that wait until a record of a partition is processed. Without callers, a batch costs one check."""
+"""Lets callers wait until a record of a partition is processed.
+
+If no caller waits, this costs only one check for each processed batch.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ Partition = tuple[str, int]
 
 
 class Waiters:
-    """The futures of waiting callers, by partition. The one with the smallest offset is first.
+    """The futures of waiting callers, by partition. The caller with the smallest offset is first.
 
     if waiters:
         waiters.reached(("siltstone.long-term", 3), 18)     # callers that wait for offset 17 or less go on
@@ -27,14 +30,14 @@ class Waiters:
         return sum(not future.done() for queue in self._waiting.values() for _, _, future in queue)
 
     async def until(self, partition: Partition, offset: int) -> bool:
-        """Wait until the record at this offset is processed, and return True; False if partitions move before."""
+        """Wait until the record at this offset is processed, and return True; False if partitions move meanwhile."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         entry = offset, next(self._number), future
         heappush(self._waiting.setdefault(partition, []), entry)
         try:
             return await future
         finally:
-            if future.cancelled():  # the caller gave up
+            if future.cancelled():  # the waiting caller was cancelled
                 self._leave(partition, entry)
 
     def reached(self, partition: Partition, position: int) -> None:

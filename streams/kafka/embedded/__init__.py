@@ -1,1 +1,1 @@
-"""The broker that a worker starts as its child, and its data."""
+"""The embedded broker, which a worker starts as its child process. `journal` stores the broker's data."""

@@ -1,10 +1,10 @@
 """Assigns partitions to the workers of the group: Faust's assignor with another placement rule.
 
 Faust leaves a partition at its last owner. A worker that returns after a restart owns no partition, although its disk
-has the state of its former ones. With Faust's rule, the other workers may keep these partitions, and give it
-partitions whose state is on their own disks. So each worker also reports the partitions whose state it holds, each
-with an offset. The group's leader places partitions by these reports (`placing`). The leader also decides which other
-workers keep copies of each partition's state.
+has the state of its former partitions. With Faust's rule, the other workers may keep these partitions, and give the
+returned worker partitions whose state is on their own disks. So each worker also reports the partitions whose state
+it holds, each with an offset. The group's leader places partitions by these reports (`placing`). The leader also
+decides which other workers keep copies of each partition's state.
 
 Workers send Faust's messages with additional fields. Workers of earlier versions ignore these fields, and do not send
 them.
@@ -23,9 +23,10 @@ from streams.kafka.faust.placing import Told, cost_of, placed, warm_duties
 
 
 class Metadata(ClientMetadata, serializer="json", include_metadata=False, namespace="@ClientMetadata"):
-    """A joining worker reports `held`, the offset of its state by partition, and its `name`.
+    """The metadata that a worker and the group's leader exchange, with fields that Faust does not have.
 
-    An assignment has `warm`, the partitions of which the worker must keep copies.
+    A joining worker reports its `name` and `held`, which has the offset of the worker's state by partition. The
+    leader's assignment for a worker has `warm`, the partitions of which the worker must keep copies.
     """
 
     held: Mapping[str, int] = cast(Mapping[str, int], None)
@@ -40,8 +41,8 @@ class Metadata(ClientMetadata, serializer="json", include_metadata=False, namesp
 class HeldState:
     """The state that this worker reports, and a callback for the copies of partitions that it must keep.
 
-    `copies` is the number of copies of each partition, besides the state of its owner. `held` is called on the thread
-    of Faust's consumer.
+    `copies` is the number of copies of each partition, besides the state of its owner. `held` returns the offset of
+    this worker's state by partition. It is called on the thread of Faust's consumer.
     """
 
     def __init__(self, name: str = "", copies: int = 0) -> None:
@@ -58,7 +59,7 @@ class HeldAssignor(PartitionAssignor):
 
     @property
     def _metadata(self) -> Metadata:
-        """The report of this worker when it joins: Faust's fields, `held` and `name`."""
+        """The report that this worker sends when it joins the group: Faust's fields, `held` and `name`."""
         told = super()._metadata
         return self._more(
             told,
@@ -83,7 +84,7 @@ class HeldAssignor(PartitionAssignor):
         return cast(Metadata, Metadata.loads(metadata.user_data))
 
     def on_assignment(self, assignment: Any) -> None:
-        """As in Faust, but the assignment may have a former address of this worker.
+        """Take over an assignment as Faust does, even if it has a former address of this worker.
 
         A worker that returns with its `kafka.instance_id` gets its former assignment, even if it has a new address.
         Faust would raise an `AssertionError`.
@@ -97,7 +98,7 @@ class HeldAssignor(PartitionAssignor):
         self.state.on_duties(frozenset(told.warm))
 
     def _perform_assignment(self, cluster: Any, member_metadata: Mapping[str, Any]) -> Any:
-        """Place partitions by the state that members hold.
+        """Assign partitions to the members that hold their state, as far as possible.
 
         Faust's rule uses only the last owner of each partition.
         """

@@ -21,7 +21,7 @@ NOT_TAKEN = "the group does not accept the offsets"
 
 
 class Committing(ConsumerState):
-    """Overrides `_commit_offsets`, which Faust calls for each commit."""
+    """Overrides `_commit_offsets`, which Faust calls for each commit, so that the effects are written first."""
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
         """Commit the offsets after their effects: ask the group whether we are a member, flush the outbox, commit.
@@ -41,7 +41,7 @@ class Committing(ConsumerState):
         attempts = self._hot.attempts
         attempts.begin()
         ledgers = {tp: self._ledgers[tp] for tp in offsets}
-        # The next owner of our partitions writes to the same changelogs: our older rows must not come after its rows.
+        # If we are not a member, our partitions have a new owner, and our older rows must not overwrite its rows.
         if not await self._thread.call_thread(cast(ConsumerThread, self._thread).is_member):
             attempts.fail(NO_MEMBER)
             log.warning("nothing committed: %s", NO_MEMBER)
@@ -51,8 +51,8 @@ class Committing(ConsumerState):
             return False
         if not await self._is_still_the_same_log(self._hot.before_commit):
             return False
-        # Leave out partitions that were assigned or sought meanwhile: their changes were undone, and their records
-        # are read again.
+        # Leave out partitions that were assigned or sought during the flush: their changes were undone, and their
+        # records are read again.
         offsets = {tp: offset for tp, offset in offsets.items() if self._ledgers.get(tp) is ledgers[tp]}
         if took := await super()._commit_offsets(offsets, start_new_transaction):
             attempts.succeed()

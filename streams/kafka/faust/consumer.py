@@ -10,10 +10,10 @@ from streams.kafka.faust.shared import Transport
 
 
 class Consumer(Fetching, Delivery, Committing, Seeking):
-    """The consumer that `ConsumingTransport` creates."""
+    """Faust's consumer with all overrides. `ConsumingTransport` creates it."""
 
 
 class ConsumingTransport(Transport):
-    """The transport that creates this consumer. `HotPath` installs it in an app."""
+    """The transport that creates a `Consumer`. `HotPath` installs it in an app."""
 
     Consumer = Consumer

@@ -60,7 +60,7 @@ class ConsumerState(driver.Consumer):
         return self._committed_offset.get(tp) or self._ledgers[tp].start
 
     def is_stale(self, message: Any) -> bool:
-        """Whether the partitions may have moved since the message was fetched."""
+        """Return True if partitions may have been reassigned since the message was fetched."""
         return message.generation_id != self.app.consumer_generation_id or not self.app.flow_control.is_active()
 
     async def _earliest(self, partitions: Iterable[TP]) -> Mapping[TP, int]:
@@ -78,7 +78,7 @@ class ConsumerState(driver.Consumer):
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _is_still_the_same_log(self, checks: Sequence[Callable[[], Awaitable[None]]]) -> bool:
-        """Run the checks. If one fails, halt, and return False.
+        """Run the checks. If one fails, halt the worker, and return False.
 
         A failed check means that our offsets belong to another log, so the fetched records cannot be used.
         """

@@ -36,7 +36,7 @@ class ByBatch(faust.Stream[Any]):
 
 
 class Delivery(ConsumerState):
-    """One message of Faust is a batch of records of one partition."""
+    """Delivers each batch of records of a partition as one message of Faust, and acknowledges it as a whole."""
 
     async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
         """Run the first coroutine at once, and create tasks only if it has to wait.
@@ -52,14 +52,15 @@ class Delivery(ConsumerState):
         except BaseException as ended:
             for other in others:
                 if isinstance(other, Coroutine):
-                    other.close()  # it will never be awaited
-            if isinstance(ended, StopIteration):  # it finished without waiting
+                    # Otherwise Python would warn that this coroutine was never awaited.
+                    other.close()
+            if isinstance(ended, StopIteration):  # the first coroutine finished without waiting
                 return WaitResults([first], [ended.value], False)
             raise
         return await super().wait_first(Begun(first, waits_for), *others, timeout=timeout)
 
     def _to_message(self, tp: TP, record: Any) -> Any:
-        """Add a fetched batch to its partition's ledger: its offset is committed only after its acknowledgement."""
+        """Add a fetched batch to its partition's ledger. Its offset is committed only after it is acknowledged."""
         if tp.topic in self._hot.topics:
             self._ledgers[tp].deliver(record.offset)
         return super()._to_message(tp, record)
@@ -100,7 +101,7 @@ class Delivery(ConsumerState):
             self._hot.waiters.reached(message.tp, ledger.committable() or 0)
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """Do not keep Faust's list of offsets without a record, which grows with each batch. The ledger has them."""
+        """Do not keep Faust's list of offsets without a record, which grows with each batch: the ledger is enough."""
         if tp.topic not in self._hot.topics:
             await super()._add_gap(tp, offset_from, offset_to)
 

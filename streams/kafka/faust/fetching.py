@@ -35,7 +35,7 @@ LAGGING_SECONDS = 60.0
 
 
 class Fetching(ConsumerState):
-    """Overrides `_getmany`, which Faust calls for each fetch."""
+    """Overrides `_getmany`, which Faust calls for each fetch of records."""
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         """Fetch for at most `FETCH_SECONDS`. If a right is missing, stop the worker: Faust would retry forever."""
@@ -43,7 +43,7 @@ class Fetching(ConsumerState):
             return await self._fetched(active_partitions, min(timeout, FETCH_SECONDS))
         except NOT_ALLOWED as exc:
             self._hot.halt(exc, "a fetch")
-            await asyncio.sleep(timeout)  # the broker refuses at once, and Faust would retry at once
+            await asyncio.sleep(timeout)  # wait, because Faust would retry without a pause
             return {}
 
     async def _fetched(self, active_partitions: set[TP] | None, timeout: float) -> Any:
@@ -56,8 +56,9 @@ class Fetching(ConsumerState):
         if gaps := self._gaps(fetched):
             await self._pass_over(gaps, fetched)
         if seeks != self._seeks:
-            # There was a seek during the fetch, so the fetched records may lie before or after the new position.
-            with contextlib.suppress(IllegalStateError):  # partitions were revoked: the next assignment seeks
+            # There was a seek during the fetch, so the fetched records may lie before or after the new position. The
+            # error means that partitions were revoked. Then the next assignment seeks.
+            with contextlib.suppress(IllegalStateError):
                 await self._seek_to_start()
             return {}
         if self._reconnected() and not await self._is_still_the_same_log(self._hot.on_reconnect):
@@ -79,8 +80,10 @@ class Fetching(ConsumerState):
 
     async def _fetch_again(self, fetched: Mapping[TP, Any], offsets: Mapping[TP, int]) -> Mapping[TP, Any]:
         """Drop the fetched records of these partitions, and seek the partitions to these offsets."""
-        with contextlib.suppress(IllegalStateError):  # partitions were revoked: the next assignment seeks
-            await driver.Consumer.seek_wait(self, offsets)  # not `Seeking.seek_wait`, which would count a recovery
+        # The error means that partitions were revoked. Then the next assignment seeks.
+        with contextlib.suppress(IllegalStateError):
+            # `Seeking.seek_wait` is not called, because it would count a recovery.
+            await driver.Consumer.seek_wait(self, offsets)
         return {tp: records for tp, records in fetched.items() if tp not in offsets}
 
     def _steps_back(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, int]:
@@ -128,14 +131,14 @@ class Fetching(ConsumerState):
         return gaps
 
     async def _pass_over(self, gaps: Mapping[TP, tuple[int, int]], fetched: Mapping[TP, Sequence[Any]]) -> None:
-        """Skip the offsets of the gaps. Report deleted records as lost. Markers and aborted records are no loss."""
+        """Skip the offsets of the gaps. Report deleted records as lost, but not markers and aborted records."""
         seeks, earliest = self._seeks, await self._earliest(gaps)
         if seeks != self._seeks:
             return
         for tp, (start, end) in gaps.items():
             records = fetched.get(tp)
             begin, first = max(start, self._told_lost.get(tp, 0)), min(earliest[tp], end)
-            if first > begin:  # not reported before: after a seek, the same offsets may be passed again
+            if first > begin:  # after a seek, the same offsets may be passed again: report them only once
                 self._told_lost[tp] = first
                 lost = Lost(tp.topic, tp.partition, begin, first, records[0].timestamp if records else None)
                 for tell in self._hot.on_lost:
@@ -145,7 +148,7 @@ class Fetching(ConsumerState):
                 self._ledgers[tp].pass_over(start, end)
 
     def _reconnected(self) -> bool:
-        """Whether a connection was recreated since the last fetch: it may lead to another broker."""
+        """Return True if a connection was recreated since the last fetch, because it may lead to another broker."""
         connections = dict(cast(Any, self._thread)._consumer._client._conns)
         replaced = any(self._connections.get(node, made) is not made for node, made in connections.items())
         self._connections |= connections
@@ -153,6 +156,6 @@ class Fetching(ConsumerState):
 
 
 def as_one_record(records: Sequence[Any]) -> FetchedRecord:
-    """Return one record, whose value is the list of these records. Its offset is that of the last one."""
+    """Return one record, whose value is the list of these records. It has the last record's offset."""
     last = records[-1]
     return FetchedRecord(last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records)

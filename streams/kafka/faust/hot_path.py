@@ -43,7 +43,7 @@ RECOVERY_BUFFER = 2
 
 
 class HotPath(ConsumerStatus):
-    """Installs itself in a Faust app. Then topics are read in batches, and tables are written behind by the outbox.
+    """Installs itself in a Faust app. Then topics are read in batches, and the outbox writes tables to changelogs.
 
     hot = HotPath(app)
     hot.table("sessions", store, partitions=8)
@@ -80,7 +80,7 @@ class HotPath(ConsumerStatus):
         on_recovered: Callable[[], Awaitable[None]] | None = None,
         records_of: str | None = None,
     ) -> None:
-        """Add a table whose rows are in `store`, and are written behind to a changelog.
+        """Add a table whose rows are in `store`, and are written to a changelog before each commit.
 
         The changelog's topic must exist when the app starts. Tables are written in the order of these calls. No key
         may begin with a zero byte. `on_recovered` is called after each recovery. With `records_of`, the changelog
@@ -160,9 +160,9 @@ class HotPath(ConsumerStatus):
         self.app.agent(channel, name=name)(process)
 
     def _news(self, tp: TP, records: Sequence[Any]) -> Sequence[Any]:
-        """Return the records without those that are in the tables already.
+        """Return the records without those whose changes are in the tables already.
 
-        Such records are read again if the committed offset was stale.
+        Records are read again in this way if the committed offset was stale.
         """
         progress = self._progress.get(tp.topic)
         known = 0 if progress is None else progress.written(tp.partition)
@@ -171,7 +171,7 @@ class HotPath(ConsumerStatus):
         return [record for record in records if record.offset >= known]
 
     def abandon(self) -> None:
-        """Let cancelled agents end without a restart. Call this if Faust did not stop in time."""
+        """Prevent Faust from restarting cancelled agents. Call this if Faust did not stop in time."""
         for agent in self.app.agents.values():
             if agent.supervisor is not None:  # not stopped yet
                 agent.supervisor._stopped.set()

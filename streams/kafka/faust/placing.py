@@ -59,7 +59,7 @@ def cost_of(told: Mapping[str, Told]) -> Cost:
 
 
 def placed(partitions: Sequence[int], loads: Mapping[str, int], cost: Cost) -> dict[int, str]:
-    """Return the member for each partition. `loads` has the number of other partitions of each member."""
+    """Return the member for each partition. `loads` has, by member, the number of its other partitions."""
     members = sorted(loads)
     if not members:
         return {}
@@ -67,7 +67,7 @@ def placed(partitions: Sequence[int], loads: Mapping[str, int], cost: Cost) -> d
 
 
 def warm_duties(owners: Mapping[int, str], told: Mapping[str, Told], copies: int) -> dict[str, list[int]]:
-    """Return the partitions that each member keeps a copy of.
+    """Return, by member, the partitions of whose state the member must keep a copy.
 
     Each partition gets `copies` members other than its owner, preferably members that have a copy already. The copies
     of an owner's partitions are spread over the other members. So these members have equal numbers of partitions if
@@ -99,7 +99,7 @@ def warm_duties(owners: Mapping[int, str], told: Mapping[str, Told], copies: int
         others = {member: len(by_owner.get(member, [])) for member in told if member != owner}
         for _ in range(min(copies, len(others))):
             for partition, member in placed(partitions, others, cost).items():
-                if member in holders[partition]:  # no member without a copy had room
+                if member in holders[partition]:  # no member without a copy of this partition had room
                     member = min(others, key=lambda one: (cost(partition, one), others[one], one))
                 others[member] += 1
                 holders[partition].add(member)
@@ -157,7 +157,7 @@ class _Placing:
     def _improved(self, partition: int) -> bool:
         """Move the partition to a cheaper member that has room, or swap it with a partition of a cheaper member.
 
-        It is swapped only if the other partition loses less than this one gains. True if the partition was moved.
+        A swap must lower the sum of both costs. Returns True if the partition was moved or swapped.
         """
         here, costs = self._of[partition], self._cost[partition]
         for there in sorted(self._members, key=lambda one: (costs[one], one)):

@@ -97,7 +97,7 @@ class KeptTable(faust.Table[Any, Any]):
     def persisted_offset(self, tp: TP) -> int | None:
         """Return the offset of the last changelog record that memory includes; -1 if there is none.
 
-        If it were None, Faust would continue at the offset at which the last recovery stopped.
+        If the result were None, Faust would continue at the offset at which the last recovery stopped.
         """
         return (self.positions.known(tp.partition) or 0) - 1
 
@@ -110,15 +110,15 @@ class KeptTable(faust.Table[Any, Any]):
         changes that are not written are undone. If we also had a partition in the previous generation, it had no
         other owner in between, and its changelog is read from the position of memory. The changelogs of all other
         partitions are read from the position of the disk. A worker that was expelled and rejoins has missed a
-        generation. But the only member of a group may rejoin in the same generation.
+        generation, unless it is the only member of the group: then it may rejoin in the same generation.
         """
         follows, self._generation = generation_id - self._generation in (0, 1), generation_id
         ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
         new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
         try:
             await self._on_disk.own(ours)
-            # Rows may have been written during this await, so positions are read only now, and nothing is awaited
-            # after.
+            # Rows may have been written during this await. So the positions are read after it, and nothing more is
+            # awaited.
             stays = {one for one in ours - new if follows and self.positions.known(one) is not None}
             self._hold(stays)
             for partition in ours - stays:
@@ -127,14 +127,14 @@ class KeptTable(faust.Table[Any, Any]):
             self._halt(exc, self.changelog_topic_name)
 
     def _resume(self, partition: int) -> None:
-        """Take the position of the rows on the disk, if there are any."""
+        """Set the partition's position in the changelog to the position of the rows on the disk, if there are any."""
         if (place := self._on_disk.resume(self.changelog_topic_name, partition)) is not None:
             self.positions.resume(partition, place.offset, place.rows)
             if self.progress is not None:
                 self.progress.resume(partition, place.read)
 
     def _hold(self, partitions: Collection[int]) -> None:
-        """Set the rows of these partitions back to the content of the changelog. Drop the rows of all others."""
+        """Set the rows of these partitions back to the content of the changelog. Drop all other rows."""
         self.positions.keep(partitions)
         if self.progress is not None:
             self.progress.keep(partitions)
@@ -159,7 +159,7 @@ class KeptTable(faust.Table[Any, Any]):
         """
         ends = cast(KeptRecovery, cast(Any, self.app.tables).recovery).active_highwaters
         for tp in active_tps:
-            # A change made while rows were read may be based on older rows, and could not be undone.
+            # A change that was made during the recovery may be based on older rows, and could not be undone later.
             clean = not self.kept.has_changes(tp.partition)
             self.positions.recovered(tp.partition, ends[tp] + 1, clean)
         try:
@@ -169,7 +169,7 @@ class KeptTable(faust.Table[Any, Any]):
 
 
 class KeptRecovery(Recovery):
-    """Reads changelogs up to the marks that it writes to them at its start."""
+    """Reads changelogs up to the end marks that this worker writes to them when the recovery begins."""
 
     #: By changelog partition, the offset of the last record that memory included when the recovery began; -1 if none.
     _began: Mapping[TP, int] = MappingProxyType({})
@@ -179,7 +179,7 @@ class KeptRecovery(Recovery):
 
         An end that the broker reports may be too low: it may lie before rows of a former owner.
         """
-        assignments, tps = self._assignments(), set(tps)  # Faust changes its set when partitions move
+        assignments, tps = self._assignments(), set(tps)  # a copy, because Faust changes its set when partitions move
         by_changelog: dict[str, list[int]] = defaultdict(list)
         for tp in tps:
             by_changelog[tp.topic].append(tp.partition)
@@ -190,34 +190,34 @@ class KeptRecovery(Recovery):
         await self._leave_what_was_emptied(tps, assignments)
         for tp in tps:
             if cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) == destination[tp] + 1:
-                self.active_offsets[tp] = destination[tp]  # no record lies between the held rows and the mark
+                self.active_offsets[tp] = destination[tp]  # no record lies between our position and the mark
 
     def _assignments(self) -> int:
         return int(cast(Any, self.app.transport).hot.assignments)
 
     def _require(self, assignments: int) -> None:
-        """Raise `RebalanceAgain` if partitions were assigned since: another recovery follows."""
+        """Raise `RebalanceAgain` if there were more than `assignments` assignments: another recovery follows."""
         if assignments != self._assignments():
             raise RebalanceAgain
 
     async def _leave_what_was_emptied(self, tps: set[TP], assignments: int) -> None:
-        """Drop the state of changelogs that begin after our position: records in between were deleted unread."""
+        """Drop the state of changelogs that begin after our position, because records in between were deleted."""
         self._require(assignments)
         held = {tp: cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) for tp in tps}
         if not any(held.values()):
             return
         starts = await cast(Any, self.app.consumer)._earliest([tp for tp in tps if held[tp]])
         self._require(assignments)
-        # Use the positions from before the await, `held`: rows written meanwhile lie after this recovery's mark.
+        # Use `held`, the positions before the await, because rows written meanwhile lie after this recovery's mark.
         for tp, start in starts.items():
-            if 0 < (held[tp] or 0) <= start + 1 and start:  # + 1: `held` may include this recovery's mark
+            if 0 < (held[tp] or 0) <= start + 1 and start:  # + 1, as `held` may include this recovery's mark
                 log.warning(
                     "%s[%d]: it begins after the last offset that was read, and is read again", tp.topic, tp.partition
                 )
                 cast(KeptTable, self.tp_to_table[tp]).start_over(tp.partition)
 
     def _set_recovery_started(self) -> None:
-        """Clear the signal that the last recovery has ended. `_slurp_changelogs` leaves it set."""
+        """Clear the signal that the last recovery has ended, because `_slurp_changelogs` leaves it set."""
         super()._set_recovery_started()
         self.signal_recovery_end.clear()
 
@@ -254,7 +254,10 @@ class KeptRecovery(Recovery):
 
     @Service.task
     async def _slurp_changelogs(self) -> None:
-        """Apply each batch at once. Skip batches of earlier assignments, which Faust would apply as well."""
+        """Apply each batch of changelog rows when it arrives. Skip the batches of earlier assignments.
+
+        Faust would apply these batches as well.
+        """
         queue = self.tables.changelog_queue
         while not self.should_stop:
             event = await queue.get()
@@ -266,7 +269,7 @@ class KeptRecovery(Recovery):
                 self.tp_to_table[message.tp].apply_changelog_batch([event])
             if self.in_recovery and not self.need_recovery():
                 self._set_recovery_ended()
-                self.signal_recovery_end.set()  # it stays set, because a task may wait for it only later
+                self.signal_recovery_end.set()  # stays set, because a task may begin to wait later
 
     async def _wait(self, coro: Any, timeout: Any = None) -> None:
         """Start the recovery again if the broker does not answer in time.
@@ -288,7 +291,7 @@ class KeptTables(TableManager):
 
     def __init__(self, app: Any, **kwargs: Any) -> None:
         super().__init__(app, **kwargs)
-        # Set before Faust creates its own recovery. Without the argument `loop`: no loop is running yet.
+        # Set before Faust creates its own recovery. `loop` is not passed, because no event loop is running yet.
         self.kept_recovery = self._recovery = KeptRecovery(app, self, beacon=self.beacon)
 
     async def on_start(self) -> None:

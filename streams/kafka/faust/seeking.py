@@ -13,7 +13,7 @@ from streams.kafka.faust.threads import ConsumerThread
 
 
 class Seeking(ConsumerState):
-    """Overrides `perform_seek`, which Faust calls after an assignment, and `seek_wait`, for changelogs."""
+    """Overrides `perform_seek`, which Faust calls after an assignment, and `seek_wait`, which seeks changelogs."""
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
         """Note the offsets at which a recovery begins to read changelogs.
@@ -25,13 +25,13 @@ class Seeking(ConsumerState):
         await super().seek_wait(partitions)
 
     async def perform_seek(self) -> None:
-        """Stop the flow, and then seek. Partitions without a committed offset are read from their start.
+        """Stop the flow of records, and then seek. Partitions without a committed offset are read from their start.
 
         Faust resumes the partitions before the seek. Without the stop, it would fetch their records before the seek
         is complete, and drop them.
         """
         if self.flow_active:
-            self.stop_flow()  # recovery resumes it right after this
+            self.stop_flow()  # the recovery resumes the flow right after the seek
         await self._seek_to_start()
 
     async def _seek_to_start(self) -> None:
@@ -44,7 +44,7 @@ class Seeking(ConsumerState):
         self.from_start.clear()
         ours = {TP(*tp) for tp in self.assignment()}
         for tp in ours:
-            self._committed_offset.pop(tp, None)  # `perform_seek` only updates partitions that have a commit
+            self._committed_offset.pop(tp, None)  # Faust's `perform_seek` keeps the old value if there is no commit
         await super().perform_seek()
         self._require(assignments)
         thread = cast(ConsumerThread, self._thread)
@@ -56,9 +56,11 @@ class Seeking(ConsumerState):
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
         expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
-        for tp in (*uncommitted, *thread.others):  # if an operator sets an offset back, its records are new again
+        # If an operator has set an offset back, the records from there on count as new again.
+        for tp in (*uncommitted, *thread.others):
             self._hot.start_over(TP(*tp))
-        if uncommitted:  # seek_to_committed() does not move these
+        # Faust's `perform_seek` has not moved the partitions without a committed offset.
+        if uncommitted:
             starts = await self.earliest_offsets(*uncommitted)
             self._require(assignments)
             for tp, offset in starts.items():
@@ -71,17 +73,18 @@ class Seeking(ConsumerState):
             if tp.topic in self._hot.topics:
                 self._ledgers[tp].begin(offset)
                 self._expected[tp] = offset
-        self.sought = ours  # without partitions that were assigned since: their committed offset is unknown
+        # `ours` lacks partitions that were assigned during the seek, because their committed offset is unknown.
+        self.sought = ours
         for call in self._hot.on_seek:
             await call()
 
     def _require(self, assignments: int) -> None:
-        """Raise `IllegalStateError`, as a seek does, if partitions were assigned since: another seek follows."""
+        """Raise `IllegalStateError` if there were more than `assignments` assignments: another seek follows."""
         if assignments != self._hot.assignments:
             raise IllegalStateError("partitions were assigned meanwhile")
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Drop the ledgers of revoked partitions: their batches must not be committed by this worker."""
+        """Drop the ledgers of revoked partitions, because this worker must not commit their batches."""
         self._hot.forget_readable()
         await super().on_partitions_revoked(revoked)
         for tp in revoked:
@@ -89,7 +92,7 @@ class Seeking(ConsumerState):
             self._expected.pop(tp, None)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
-        """Drop all ledgers: offsets of the former assignment are no longer valid."""
+        """Drop all ledgers, because their offsets are not valid in the new assignment."""
         self._hot.assignments += 1
         self._hot.forget_readable()
         self._ledgers.clear()

@@ -1,4 +1,4 @@
-"""State that the overrides of Faust share."""
+"""State that all overrides of Faust share, and the callback that stops the worker after an error."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class HotState:
     def __init__(self, stores: WindowStores | None, isolation_level: str) -> None:
         self.isolation_level = isolation_level
         self.topics: set[str] = set()
-        #: The tables' topics. They exist when the app starts.
+        #: The names of the tables' changelogs. These topics exist when the app starts.
         self.changelogs: set[str] = set()
-        #: The number of assignments of partitions. It shows whether one has happened during an `await`.
+        #: The number of assignments of partitions. If it changes during an `await`, partitions were reassigned.
         self.assignments = 0
         #: Recreated topics. The group's offsets of such a topic may belong to the deleted log: Kafka deletes these
         #: offsets, but perhaps only after the topic was recreated. So an offset counts only if this worker has
@@ -73,7 +73,7 @@ class HotState:
         self._halted = asyncio.Event()
 
     def start_over(self, tp: TP) -> None:
-        """Forget the offset before which the partition's records are in the tables: all of them count as new."""
+        """Forget the offset before which the partition's records are in the tables. Then all records count as new."""
         if tp.topic in self._progress:
             self._progress[tp.topic].start_over(tp.partition)
 
@@ -85,12 +85,12 @@ class HotState:
     def halt(self, exc: BaseException, where: str) -> None:
         """Stop the worker with this error. From now on, nothing is acknowledged or committed.
 
-        Records that are being processed are read again after a restart. Only the first error counts. `where` names
-        the place for the log.
+        Records that are being processed are read again after a restart. Only the first error counts. `where` is the
+        place of the error, for the log.
         """
         if self.halted is None:
             self.halted = exc
-            if isinstance(exc, BrokerEmptied):  # the command that runs the worker logs it, and restarts the worker
+            if isinstance(exc, BrokerEmptied):  # the worker's command logs the error, and restarts the worker
                 log.info("%s: the worker starts over: %s", where, exc)
             elif not isinstance(exc, NOT_ALLOWED):  # `BrokerLink.lacking` finds the missing right
                 log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)

@@ -1,4 +1,4 @@
-"""Read-only status of a worker's consumer."""
+"""Reports the state of a worker's consumer, and changes nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ConsumerStatus(HotState):
         return {partition: offset for partition, offset in reached.items() if offset is not None}
 
     def readable_before(self, topic: str, partition: int) -> int | None:
-        """Return the offset before which all records' effects can be read here; None if the partition is not ours."""
+        """Return the offset before which all records' effects can be read; None if the partition is not ours."""
         consumer, tp = cast(Consumer, self.app.consumer), TP(topic, partition)
         if tp not in consumer.sought or tp not in consumer.assignment():
             return None
@@ -84,14 +84,17 @@ class ConsumerStatus(HotState):
         return offset < said.get(partition, offset + 1)
 
     def _asked_ends(self, topic: str, asked: asyncio.Future[dict[int, int]]) -> None:
-        """Forget the request. Mark its error as retrieved, because all callers may have been cancelled."""
+        """Forget a finished request for end offsets.
+
+        Mark its error as retrieved: if all callers were cancelled, asyncio would log the error.
+        """
         self._asking_ends.pop(topic, None)
         if not asked.cancelled():
             asked.exception()
 
     @property
     def reaches_broker(self) -> bool:
-        """Whether our consumer group's coordinator answered the last request."""
+        """True if our consumer group's coordinator answered the last request."""
         consumer = cast(Any, self.app.consumer)._thread._consumer
         return consumer is not None and consumer._coordinator.coordinator_id is not None
 
@@ -113,7 +116,7 @@ class ConsumerStatus(HotState):
         return {tp.partition: end for tp, end in (await consumer.highwaters(*ours)).items()}
 
     def committed(self, topic: str) -> dict[int, int]:
-        """Return the group's offset in each of our partitions of the topic; 0 if it has none.
+        """Return the group's offset in each of our partitions of the topic; 0 if there is none.
 
         Partitions that were not sought since their assignment are left out.
         """
@@ -137,7 +140,7 @@ class ConsumerStatus(HotState):
         return bool(ours) and all(tp in done or consumer.highwater(tp) == 0 for tp in ours)
 
     def moved(self, topic: str) -> dict[int, int]:
-        """Return the group's offset in each of our partitions of the topic where another tool has set it."""
+        """Return the committed offsets that another tool has set in our partitions of the topic, by partition."""
         moved = cast(ConsumerThread, cast(Any, self.app.consumer)._thread).moved
         return {tp.partition: offset for tp, offset in moved.items() if tp.topic == topic}
 
@@ -162,7 +165,7 @@ class ConsumerStatus(HotState):
         return [
             Restored(table.name, tp.topic, tp.partition, starts[tp], table.positions.rows[tp.partition])
             for tp, table in found.items()
-            if tp.partition in table.positions.rows  # otherwise it was reassigned, and is being read
+            if tp.partition in table.positions.rows  # otherwise its rows are still being read
         ]
 
     async def forgotten(self) -> list[str]:
@@ -221,7 +224,7 @@ class ConsumerStatus(HotState):
     def not_committing(self) -> Failing | None:
         """Return the time for which commits have failed, and the reason.
 
-        None if commits succeed, or if there is nothing to commit.
+        Return None if commits succeed, or if there is nothing to commit.
         """
         consumer = cast(Consumer, self.app.consumer)
         ours = [tp for tp in consumer.assignment() if tp.topic in self.topics]
@@ -231,7 +234,7 @@ class ConsumerStatus(HotState):
         return self.attempts.failing(_not_taken_by(topic) if topic else "")
 
     def not_marking(self) -> Failing | None:
-        """Return the time for which a changelog has not accepted its end mark, and the reason; None otherwise.
+        """Return the time for which a changelog has not accepted its end mark, and the reason; None if all have.
 
         Without the mark, the recovery cannot begin to read.
         """

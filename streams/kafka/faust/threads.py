@@ -60,7 +60,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         #: Committed offsets that the last seek found without our metadata. If the broker keeps metadata, another tool
         #: has set them.
         self.others: Mapping[TP, int] = {}
-        #: `others` if the broker keeps metadata, otherwise empty.
+        #: Committed offsets that another tool has set: `others` if the broker keeps metadata, otherwise empty.
         self.moved: Mapping[TP, int] = {}
         self._keeps: bool | None = None
 
@@ -106,8 +106,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Seek to the committed offsets, and find those without our metadata.
 
-        An operator has set them, and wants the records from there on to be read. Raises `IllegalStateError` if
-        partitions are revoked meanwhile.
+        Offsets without it were set by an operator, who wants the records from there on to be read. Raises
+        `IllegalStateError` if partitions are revoked meanwhile.
         """
         consumer = self._ensure_consumer()
         if not (ours := [driver.ensure_aiokafka_TP(tp) for tp in consumer.assignment()]):
@@ -131,7 +131,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             tp, offset = next((driver.ensure_aiokafka_TP(tp), offset) for tp, offset in offsets.items())
             try:
                 await type(consumer).commit(consumer, {tp: (offset, TRIED)})
-            except KafkaError as exc:  # the partitions are moving: their next owner seeks, too
+            except KafkaError as exc:  # partitions are moving: their next owner tests again
                 log.info("%s[%d]: it is unknown whether another tool set its offset: %s", tp.topic, tp.partition, exc)
                 return False
             self._keeps = (await consumer._coordinator.fetch_committed_offsets([tp]))[tp].metadata == TRIED
@@ -153,8 +153,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     async def _highwaters(self, partitions: list[TP]) -> Mapping[TP, int]:
         """Return the end of each partition, taken from a fetch.
 
-        Tansu's answer to the usual request is an offset that may be too low, or may not exist any more. On Apache
-        Kafka, both requests give the same end.
+        Tansu's answer to a ListOffsets request may be too low, or may be an offset that does not exist any more. On
+        Apache Kafka, both requests give the same end.
         """
         conf, transport = self.app.conf, cast(Transport, self.transport)
         probe = aiokafka.AIOKafkaConsumer(

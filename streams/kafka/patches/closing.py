@@ -53,7 +53,7 @@ class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]
 
     async def close(self) -> None:
         self._fetch_task.cancel()
-        await asyncio.wait([self._fetch_task])  # first, because this task creates fetches
+        await asyncio.wait([self._fetch_task])  # this task comes first, because it creates fetches
         fetches, self._pending_tasks = self._pending_tasks, set()
         for fetch in fetches:
             fetch.cancel()
@@ -67,5 +67,5 @@ class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]
 
 class _NoGroupCoordinator(group_coordinator.NoGroupCoordinator):  # type: ignore[misc]
     async def close(self) -> None:
-        await asyncio.sleep(0)  # lets its task begin: a task that has begun ends cleanly when it is cancelled
+        await asyncio.sleep(0)  # lets the task begin: only a task that has begun ends cleanly when it is cancelled
         await super().close()

@@ -47,7 +47,7 @@ def take_any_header_name() -> None:
 
 
 class _FetchedRecords(MemoryRecords):  # type: ignore[misc]
-    """The fetched records of a partition, read by aiokafka's own fast reader."""
+    """The fetched records of a partition, read by aiokafka's fast reader. `raw` is kept for `_MendedRecords`."""
 
     def __init__(self, raw: bytes) -> None:
         super().__init__(raw)
@@ -85,7 +85,10 @@ class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 class _MendedRecords(_MemoryRecordsPy):  # type: ignore[misc]
-    """The same records, from `offset` on, read by aiokafka's slow reader. Its code in Python can be overridden."""
+    """The fetched records of a partition from `offset` on, with all header names made readable.
+
+    They are read by aiokafka's slow reader, because its code in Python can be overridden.
+    """
 
     _next_slice: Any
     _pos: int
@@ -94,7 +97,7 @@ class _MendedRecords(_MemoryRecordsPy):  # type: ignore[misc]
         super().__init__(raw)
         while (first := self._next_slice) is not None:
             end = self._pos
-            if super().next_batch().next_offset > offset:  # an earlier batch would set the position back
+            if super().next_batch().next_offset > offset:  # a batch before `offset` would set the position back
                 self._next_slice, self._pos = first, end
                 break
 
@@ -115,9 +118,9 @@ class _MendedBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
             return super()._read_msg()
 
     def _mend(self) -> None:
-        """Make the header names of the next record readable, in place."""
+        """Replace the header names of the next record that are not UTF-8, in the buffer of the batch."""
         buffer, place = self._buffer, self._pos
-        for _ in range(4):  # length, attributes, timestamp, offset
+        for _ in range(4):  # skips length, attributes, timestamp and offset
             _, place = decode_varint(buffer, place)
         for _ in range(2):  # key, value
             size, place = decode_varint(buffer, place)
@@ -132,7 +135,7 @@ class _MendedBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
 
 
 def _readable(name: bytes) -> bytes:
-    """Return the name; if it is not UTF-8, with a `?` for each byte that is not ASCII."""
+    """Return the header name. If it is not UTF-8, replace each byte that is not ASCII by a `?`."""
     try:
         name.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,7 @@
-"""Hashes of the sources of Faust and aiokafka that `faust/` overrides, `patches/` replaces, or both rely on."""
+"""Checks that the installed Faust and aiokafka have the source code for which our overrides and patches are written.
+
+A hash is kept of each function that `faust/` overrides, `patches/` replaces, or one of them relies on.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from faust.transport.drivers import aiokafka as driver
 
 from schemas.errors import LibraryChanged
 
-#: The first 12 hex digits of the SHA-256 of each of these sources.
+#: By function, the first 12 hex digits of the SHA-256 of its source code.
 FAUST = {
     "Consumer.getmany": "4b168d84882a",
     "Consumer._wait_next_records": "6218e1969a63",
@@ -104,11 +107,11 @@ _OWNERS: Final[Mapping[str, Any]] = {
 
 @functools.cache
 def fingerprint(name: str) -> str:
-    """Return the hash of an installed source, by its name in `FAUST` or `AIOKAFKA`. It is computed only once."""
+    """Return the hash of the installed source of a function, which is a key of `FAUST` or `AIOKAFKA`."""
     owner, method = name.rsplit(".", 1)
     # A patch may have replaced the function in this process, so the original is hashed.
     function = _UNPATCHED.get(name) or getattr(_OWNERS[owner], method)
-    source = inspect.getsource(getattr(function, "fun", function))  # `Service.task` wraps its function
+    source = inspect.getsource(getattr(function, "fun", function))  # `Service.task` of Faust wraps the function
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""Applies the patches of aiokafka."""
+"""Applies all patches of this folder to aiokafka."""
 
 from __future__ import annotations
 

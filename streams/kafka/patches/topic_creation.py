@@ -1,7 +1,7 @@
 """Prevents aiokafka's clients from creating topics.
 
-Without this patch, each of their metadata requests allows the creation of the requested topic, and many clusters then
-create it.
+Without this patch, each metadata request of a client allows the creation of the requested topic, and many clusters
+then create it.
 """
 
 from __future__ import annotations

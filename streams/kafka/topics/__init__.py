@@ -1,1 +1,1 @@
-"""Checks the topics: against their specifications at the start, and for changes while the worker runs."""
+"""Compares a worker's topics with their specifications at the start, and watches them while the worker runs."""

@@ -46,9 +46,10 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`unfit` are the topics with wrong settings. `untold` are topics whose settings the broker does not report.
+    """The result of a comparison of the cluster's topics with their specifications.
 
-    Perhaps the right DESCRIBE_CONFIGS on these topics is missing.
+    `unfit` has the topics with wrong settings. `untold` has the names of topics whose settings the broker does not
+    report, perhaps because we lack the right DESCRIBE_CONFIGS on them.
     """
 
     unfit: Sequence[Unfit]
@@ -58,9 +59,9 @@ class Compared:
 async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None, log_ms: int | None = None) -> None:
     """Create missing topics, and compare existing topics with their specifications, before a worker reads.
 
-    Changelogs are created even if `kafka.create_topics` is false. Partition counts are checked first, because topics
-    are created with the count of the settings. Differences that lose no memory are only logged, as warnings. `log_ms`
-    is the time in milliseconds that `long-term` must reach back if checkpoints have the older events.
+    Changelogs are created even if `kafka.create_topics` is false. Partition counts are checked first, because
+    missing topics are created with the count in the settings. Differences that lose no memory are only logged, as
+    warnings. `log_ms` is the minimum retention of `long-term` in milliseconds if checkpoints have the older events.
 
     Raises `TopicsUnfit` if memory would be lost; `SettingsError` if topics are missing, cannot be created, or have
     other numbers of partitions; `BrokerUnavailable`.

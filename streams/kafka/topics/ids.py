@@ -1,7 +1,7 @@
 """Ids of topics. Kafka gives each topic a unique id when the topic is created.
 
 Version 12 of Kafka's Metadata request returns these ids. aiokafka has only the versions up to 5, so the request is
-defined here. It does not create topics.
+defined here. The request never creates a topic.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ GONE = Identity(None, 0)
 
 
 async def identities(admin: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Identity]:
-    """Return the identities of the topics.
+    """Return the identity of each topic, by name; `GONE` for a topic that does not exist.
 
-    Topics with another error than a missing topic are left out: their leader, or a right, may be missing.
+    If the broker reports another error for a topic, such as a missing leader or right, the topic is left out.
     """
     try:
         answer = await admin._send_request(_MetadataRequest(list(names)))

@@ -8,7 +8,7 @@ from typing import Final
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics, partition_of
 
-#: The largest number that is tried when neither the topics nor the settings name the right one.
+#: The largest number of partitions that is tried if the numbers of the topics and of the settings are wrong.
 MOST_PARTITIONS: Final = 1024
 
 

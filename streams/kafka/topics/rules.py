@@ -15,7 +15,7 @@ SAFE_REPLICAS = 3
 
 @dataclass(frozen=True, slots=True)
 class SpecDifference:
-    """A wrong setting of a topic. If `loses`, memory would be lost with it, so no worker starts."""
+    """A wrong setting of a topic. If `loses`, the setting would cause a loss of memory, so no worker starts."""
 
     topic: str
     setting: str
@@ -51,7 +51,7 @@ def mending(kafka: KafkaSettings, found: Sequence[SpecDifference]) -> str:
     )
 
 
-#: For each difference: the wanted value, True if memory is lost without it, and the reason.
+#: The result of a rule, for each wrong setting: the wanted value, True if memory is lost without it, and the reason.
 _Verdicts = Iterator[tuple[str, bool, str]]
 
 

@@ -1,7 +1,7 @@
-"""Checks that a worker's topics are still the topics with which it began.
+"""Checks, while a worker runs, whether its topics were deleted, recreated or repartitioned.
 
-A topic with another id has another log, so the worker starts over with this topic. It also starts over if a topic is
-gone. If a topic has another number of partitions, the worker stops.
+A recreated topic has another id and another log, so the worker starts over with this topic. It also starts over if a
+topic is missing. If a topic has another number of partitions, the worker stops.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from tables.paths import write_whole
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at the topics.
+#: Seconds between two checks of the topics.
 WATCH_SECONDS = 2.0
-#: A change counts only after this number of looks in a row that show it, because one broker may learn of it later
-#: than another.
+#: A change of a topic counts only if this number of checks in a row have found it, because not all brokers learn of
+#: the change at the same time.
 LOOKS = 2
-#: The same number for a missing topic. It is higher, because the client that deleted the topic may recreate it.
+#: A topic counts as missing only if this number of checks in a row have not found it. The number is higher than
+#: `LOOKS`, because the client that deleted the topic may recreate it.
 LOOKS_GONE = 5
-#: Maximum number of looks for a topic that was just created, and the seconds between two of them.
+#: Maximum number of attempts to find a topic that was just created, and the seconds between two attempts.
 TRIES, TRY_SECONDS = 50, 0.1
 
 
@@ -66,9 +67,10 @@ def _is_another(before: Identity, now: Identity) -> bool:
 
 
 class TopicWatch:
-    """Looks at the topics of a worker, over a separate connection.
+    """Checks the topics of a worker, over a separate connection.
 
-    `noted` is a file with the ids of the topics to which the worker's offsets, and those of the group, belong.
+    `noted` is the path of a file with topic ids. The offsets of the worker and of its consumer group belong to the
+    topics with these ids.
     """
 
     def __init__(self, kafka: KafkaSettings, noted: Path) -> None:
@@ -81,9 +83,9 @@ class TopicWatch:
         self._admin: AIOKafkaAdminClient | None = None
 
     async def begin(self) -> frozenset[str]:
-        """Begin with the present topics. Log and return the topics whose id is not the one in the file.
+        """Note the ids that the topics have now. Log and return the topics whose id differs from the id in the file.
 
-        If there are none, write the present ids to the file. Raises `BrokerUnavailable`, `DataDirError`.
+        If no id differs, write the current ids to the file. Raises `BrokerUnavailable`, `DataDirError`.
         """
         self._before = await self._all()
         self._suspected, self._looks = "", 0
@@ -102,11 +104,14 @@ class TopicWatch:
         return frozenset(others)
 
     def id_of(self, topic: str) -> str:
-        """Return the topic's id at `begin`; empty if the broker has none."""
+        """Return the id that the topic had at `begin`; an empty text if the broker has no topic ids."""
         return self.ids().get(topic, "")
 
     async def note(self) -> None:
-        """Write the ids of `begin` to the file: the offsets belong to these topics now. Raises `DataDirError`."""
+        """Write the ids of `begin` to the file, because the offsets belong to these topics now.
+
+        Raises `DataDirError`.
+        """
         await asyncio.to_thread(_write, self._noted, self.ids())
 
     def ids(self) -> dict[str, str]:
@@ -126,10 +131,10 @@ class TopicWatch:
         return {name: identity for name, identity in seen.items() if identity != GONE}
 
     async def look(self) -> None:
-        """Look at the topics once.
+        """Check the topics once.
 
-        Raises `TopicsRemade`, `PartitionsChanged` or `BrokerEmptied` if enough looks in a row have found this change;
-        `BrokerUnavailable` if no broker answers.
+        Raises `TopicsRemade`, `PartitionsChanged` or `BrokerEmptied` if enough checks in a row have found the same
+        change; `BrokerUnavailable` if no broker answers.
         """
         seen = changed(self._before, await self._ask(), self._keyed)
         if str(seen) != self._suspected:

@@ -1,1 +1,1 @@
-"""Embedding: texts become vectors."""
+"""Embedding: models that turn texts into vectors for search."""

@@ -1,8 +1,8 @@
-"""Calibration: the cosines that a model gives to unrelated texts, measured when it is loaded.
+"""Calibration: measures, when an embedding model is loaded, which cosines it gives to unrelated texts.
 
 Sample questions are compared with sample memories, in English and in Chinese. No sample memory answers a sample
-question. With 20 texts per language, the result differs by less than one spread from the result with thousands of
-real memories (benchmarks/README.md).
+question. With 20 texts per language, the result differs by less than one standard deviation from the result with
+thousands of real memories (benchmarks/README.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Scale:
     """The usual scores of memories that are unrelated to the query.
 
     ``centre`` is the median score of a query with memories that do not answer it. ``spread`` is the standard
-    deviation over one user's memories. A smaller spread than ``least`` counts as ``least``.
+    deviation of these scores over one user's memories. A spread that is smaller than ``least`` counts as ``least``.
     """
 
     centre: float
@@ -35,7 +35,7 @@ class Scale:
     def deviations(self, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """Return each score's distance from ``centre``, divided by the spread over the user's memories.
 
-        The last axis of `scores` are the memories of one user.
+        The last axis of `scores` stands for the memories of one user.
         """
         exact = scores.astype(np.float64)
         n = exact.shape[-1]
@@ -46,29 +46,29 @@ class Scale:
 
 
 PRIOR_SCORES: Final = 20
-"""The weight of the usual spread, as a number of memories.
+"""The weight of `Scale.spread`, as a number of memories, when it is averaged with the spread over a user's memories.
 
-The usual spread is averaged with the spread over the user's own memories, which is unreliable if these are few.
+The spread over a user's memories alone would be unreliable for a user with few memories.
 """
 
 COSINE: Final = Scale(centre=0.08, spread=0.08, least=0.04)
-"""The scale of the ``use`` model's cosines. Other models need scales of their own: e5's centre is about 0.75."""
+"""The scale of the ``use`` model's cosines. Other models need other scales; for e5, the centre is about 0.75."""
 
 LEAST_SPREAD: Final = 0.01
 
 
 def scale_of(unrelated: npt.NDArray[np.float32]) -> Scale:
-    """Return a model's scale, from the cosines ``[questions, memories]`` of unrelated texts."""
+    """Return a model's scale, computed from the cosines ``[questions, memories]`` of unrelated texts."""
     spread = max(LEAST_SPREAD, float(unrelated.std(axis=1).mean()))
     return Scale(centre=float(np.median(unrelated)), spread=spread, least=spread / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """A model's scales by the script of the question.
+    """A model's scales, by the script of the question.
 
-    To a model, all texts in a language that it does not know are similar: in an English model, unrelated Chinese
-    texts have a cosine of 0.6, and unrelated English texts have 0.1.
+    A model gives high cosines to all texts in a language that it does not know. For example, an English model gives
+    unrelated Chinese texts a cosine of 0.6, and unrelated English texts 0.1.
     """
 
     latin: Scale
@@ -83,12 +83,12 @@ COSINES: Final = Scales(latin=COSINE, cjk=COSINE)
 
 
 def samples() -> list[str]:
-    """Return the sample texts. Their vectors are the argument of `scales`."""
+    """Return the sample texts of the calibration. Their vectors are the argument of `scales`."""
     return [text for sample in _read().values() for kind in ("questions", "memories") for text in sample[kind]]
 
 
 def scales(vectors: npt.NDArray[np.float32]) -> Scales:
-    """Return a model's scales. `vectors` are the model's unit vectors of `samples()`, float32[n, d]."""
+    """Compute a model's scales. `vectors` are the model's unit vectors of the texts `samples()`, float32[n, d]."""
     found: dict[str, Scale] = {}
     start = 0
     for language, sample in _read().items():

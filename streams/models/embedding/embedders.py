@@ -1,4 +1,4 @@
-"""Embedding models that run on this machine. They make unit vectors, float32[n, d], of texts."""
+"""Embedding models that run on this machine. They turn texts into unit vectors, float32[n, d]."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from streams.models.embedding.calibration import COSINES, Scales
 
 Vectors = npt.NDArray[np.float32]
 
-#: The suffixes of the files in a model's folder that its vectors depend on.
+#: The suffixes of the files in a model's folder on which the model's vectors depend.
 _MODEL_FILES = frozenset({".json", ".txt", ".model", ".bin", ".safetensors"})
 
 
 class Embedder(Protocol):
-    """A model. `name` and `dimension` are recorded in the shards."""
+    """An embedding model. Each shard records the `name` and the `dimension` of its model."""
 
     name: str
     dimension: int
@@ -36,7 +36,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The loaded model: its name and dimension, as the shards record them, and the scales of its cosines."""
+    """A loaded model: its name and dimension, as the shards record them, and the scales of its cosines."""
 
     name: str
     dimension: int
@@ -65,7 +65,7 @@ class UseEmbedder:
 
 
 class SentenceTransformersEmbedder:
-    """Any sentence-transformers model: its name on the hub, or its folder."""
+    """Any model of the sentence-transformers library, given by its name on the model hub or by its folder."""
 
     def __init__(self, model: str, batch_size: int) -> None:
         folder = Path(model).expanduser()
@@ -82,7 +82,7 @@ class SentenceTransformersEmbedder:
                 "embedding.backend is `sentence-transformers`, but its package is missing: "
                 "pip install 'siltstone[sentence-transformers]'"
             ) from exc
-        disable_progress_bar()  # the progress bar of loading; a download shows its own
+        disable_progress_bar()  # hides the progress bar of loading; a download still shows one
         try:
             self._model: Any = SentenceTransformer(str(folder) if folder.is_dir() else model)
         except Exception as exc:
@@ -103,7 +103,7 @@ class SentenceTransformersEmbedder:
 
 
 class ToyEmbedder:
-    """A toy model for tests. Each word has a dimension, in order of appearance, so vectors can be predicted."""
+    """A toy model for tests. Each new word gets the next dimension, so a test can predict the vectors."""
 
     name = "toy"
 
@@ -120,16 +120,17 @@ class ToyEmbedder:
 
 
 def load_embedder(settings: EmbeddingSettings) -> Embedder:
-    """Load the local model of the settings. This takes 0.2 seconds for `use`, and many seconds for a transformer."""
+    """Load the local model that the settings name. It takes 0.2 s for `use`, and many seconds for a transformer."""
     if settings.backend == "use":
         return UseEmbedder()
     return SentenceTransformersEmbedder(settings.model, settings.batch_size)
 
 
 def model_of(embedder: Embedder) -> Model:
-    """Return the model's description.
+    """Return the description of a loaded model.
 
-    Its scales are measured now, by the sample texts. For `use`, they are constants, measured on real memories.
+    The scales of its cosines are measured here with the sample texts. The scales of `use` are constants, which were
+    measured with real memories.
     """
     if isinstance(embedder, UseEmbedder):
         return Model(embedder.name, embedder.dimension)
@@ -141,8 +142,8 @@ def recorded_name(model: str) -> str:
     """Return the name that shards record for a sentence-transformers model.
 
     For a folder, this is a fingerprint of its files. If it were the path, a moved folder would count as another
-    model. For a model on the hub, this is its name there. The library's own models have two names on the hub, with
-    and without a prefix, so the prefix is removed.
+    model. For a model on the hub, this is its name on the hub. The library's own models have two names on the hub,
+    with and without the prefix `sentence-transformers/`, so the prefix is removed.
 
     >>> recorded_name("sentence-transformers/all-MiniLM-L6-v2")
     'all-MiniLM-L6-v2'
@@ -160,7 +161,7 @@ def _fingerprint(folder: Path) -> str:
         parts = sorted({"", *(str(module["path"]) for module in orjson.loads(modules.read_bytes()))})
     digest = hashlib.sha256()
     for part in parts:
-        for file in sorted((folder / part).glob("[!.]*")):  # no files if a module without settings has no folder
+        for file in sorted((folder / part).glob("[!.]*")):  # a module without settings may have no folder
             if file.is_file() and file.suffix in _MODEL_FILES:
                 with file.open("rb") as content:
                     digest.update(f"{part}/{file.name}\n".encode())
@@ -169,7 +170,7 @@ def _fingerprint(folder: Path) -> str:
 
 
 def unit(vectors: Any) -> Vectors:
-    """Return vectors of length 1, float32[n, d]; vectors without length, and NaNs, become zeros."""
+    """Return the vectors, scaled to length 1, float32[n, d]. Zero vectors stay zero, and NaNs become zero."""
     matrix = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
     return np.asarray(np.nan_to_num(matrix / np.maximum(lengths, 1e-12)), np.float32)

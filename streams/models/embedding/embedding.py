@@ -1,4 +1,4 @@
-"""Embedding of texts as vectors, float32[n, d], L2-normalised, by a model on this machine or by a service."""
+"""Embedding: turns texts into unit vectors, float32[n, d], with a model on this machine or of a service."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The number of characters of a text that are embedded. The rest is usually details. BM25 uses the whole text.
+#: The number of characters at the beginning of a text that are embedded. The rest of a text usually has only details,
+#: and BM25 uses the whole text.
 EMBEDDED_CHARS = 800
-#: Maximum time that a question waits for its vector (seconds). It is shorter than the time within which the API must
-#: answer, `streams.shards.user_shards.WAIT_SECONDS`.
+#: Maximum time that a question waits for its vector (seconds). It must be shorter than the time within which the API
+#: has to answer, `streams.shards.user_shards.WAIT_SECONDS`.
 QUESTION_SECONDS = 8.0
-#: Maximum bytes of cached vectors of window exchanges: 7,000 vectors of 512 numbers.
+#: Maximum bytes of the cache for vectors of window exchanges. This is enough for 7,000 vectors of 512 numbers.
 SAID_BYTES = 16_000_000
-#: Maximum number of attempts to load the model, and to embed the texts of a caller that is not patient.
+#: Maximum number of attempts to load the model, and to embed texts for a call without `patient`.
 ATTEMPTS = 3
 BACKOFF = Backoff(first=0.5, longest=30.0)
 #: Seconds between two log lines while embedding fails.
@@ -39,7 +40,7 @@ REMINDER_SECONDS = 60.0
 
 
 class Backend(Protocol):
-    """Makes vectors of texts. The texts are not blank, and not longer than `EMBEDDED_CHARS`.
+    """Turns texts into vectors. The texts are not blank, and not longer than `EMBEDDED_CHARS`.
 
     At most `simultaneous` batches of one caller are embedded at a time.
     """
@@ -52,7 +53,7 @@ class Backend(Protocol):
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         """Return unit vectors of one batch. Raises `EmbeddingUnavailable` if the batch may be tried again.
 
-        `attempt` is the number of this attempt, from 1. If batches have to wait, an `urgent` batch overtakes them.
+        `attempt` is the number of this attempt, from 1. An `urgent` batch overtakes waiting batches.
         """
 
     async def close(self) -> None:
@@ -67,8 +68,8 @@ class Embedding:
         await embedding.embed(texts, patient=True)        # data that must not be lost: waits until it succeeds
         await embedding.stop()
 
-    A blank text gets a vector of zeros with every backend, so it resembles nothing. The vectors of the last questions
-    are cached. A repeated question gets its vector at once, even while embedding fails.
+    A blank text gets a vector of zeros with every backend, so it is similar to no other text. The vectors of the last
+    questions are cached. A repeated question gets its vector immediately, even while embedding fails.
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -90,7 +91,7 @@ class Embedding:
 
     @property
     def trouble(self) -> str:
-        """The reason why embedding fails now; empty if it does not fail."""
+        """The reason why embedding fails at present; empty if it does not fail."""
         return self._outage.reason
 
     async def model(self) -> Model:
@@ -99,10 +100,10 @@ class Embedding:
         return await asyncio.shield(self._loaded)
 
     async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
-        """Return unit vectors, float32[n, d]; an empty list gives float32[0, d].
+        """Return the unit vectors of texts, float32[n, d]; no texts give float32[0, d].
 
-        If embedding fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`. With `patient`, it waits until
-        embedding succeeds, without a limit. The caller's records stay in their topic until then.
+        If embedding fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`. With `patient`, this waits
+        without a limit until embedding succeeds. Until then, the records of the texts must stay unacknowledged.
         """
         if patient:
             return await self._embed(texts, math.inf)
@@ -113,23 +114,23 @@ class Embedding:
         return vectors
 
     async def embed_said(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, float32[n, d], of window exchanges that a search has read. The vectors are cached.
+        """Return the unit vectors, float32[n, d], of window exchanges that a search ranks. The vectors are cached.
 
-        While embedding fails, texts without a cached vector get zeros, so that only their words can match.
+        While embedding fails, texts without a cached vector get zeros. Searches then find them only by their words.
         """
         known = dict(zip(texts, self._said.known(texts), strict=True))
         new = [text for text, vector in known.items() if vector is None]
         if new:
             try:
                 vectors = await self._soon(new)
-            except EmbeddingUnavailable:  # `_soon` has logged it
+            except EmbeddingUnavailable:  # `_soon` has logged the failure
                 vectors = np.zeros((len(new), (await self.model()).dimension), np.float32)
             self._said.keep(new, vectors)
             known.update(zip(new, vectors, strict=True))
         return np.array([known[text] for text in texts], np.float32)
 
     async def stop(self) -> None:
-        """Cancel loading, and close the backend."""
+        """Cancel the loading of the model, and close the backend."""
         if self._loaded is not None:
             self._loaded.cancel()
         await self._backend.close()
@@ -178,7 +179,8 @@ class Embedding:
     async def _insisting(self, ask: Callable[[int], Awaitable[T]], attempts: float) -> T:
         """Call `ask` with the number of the attempt, from 1, until it succeeds or has failed `attempts` times.
 
-        Return its result, or raise its last error.
+        Return the result of `ask`, or raise its last error. An error that is not temporary is raised immediately,
+        unless `attempts` is infinite.
         """
         attempt = 1
         while True:
@@ -196,7 +198,7 @@ class Embedding:
 
 
 class _Outage:
-    """Logs an outage of the embedding model: its beginning, a reminder once in a while, and its end."""
+    """Logs an outage of the embedding model: its beginning, a reminder every `REMINDER_SECONDS`, and its end."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -221,7 +223,7 @@ class _Outage:
 
 def _backend(settings: EmbeddingSettings) -> Backend:
     if settings.backend == "openai":
-        # Imported only here: the imports take most of a second, and most workers do not need them.
+        # Imported only if needed, because the import takes most of a second, and most workers do not use a service.
         from streams.models.embedding.service import EmbeddingService
 
         return EmbeddingService(settings)
@@ -229,5 +231,5 @@ def _backend(settings: EmbeddingSettings) -> Backend:
 
 
 def _embeddable(text: str) -> str:
-    """Return the part of a text to embed. Halves of surrogate pairs, which are not text, become question marks."""
+    """Return the part of a text to embed. Lone surrogates, which are not valid text, become question marks."""
     return text[:EMBEDDED_CHARS].encode("utf-8", "replace").decode("utf-8")

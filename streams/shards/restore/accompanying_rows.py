@@ -1,4 +1,4 @@
-"""The state of a partition that its checkpoint has in addition to the shard: the rows of its windows."""
+"""The interface to the rows that a partition's checkpoint has in addition to its shard: the rows of its windows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from tables.checkpoints.snapshot import Position, SnapshotFile
 
 
 class Copy(Protocol):
-    """Files of one partition that do not change any more.
+    """A copy of one partition's files, which does not change any more.
 
-    `positions` are the offsets in the changelogs up to which the files have the rows. The files include at least the
-    first `changes` changes of the rows. If `in_files`, the files may still contain forgotten bytes.
+    `positions` has, for each changelog, the offset up to which the files have its rows. The files include at least
+    the first `changes` changes of the rows. If `in_files` is True, the files may still contain bytes of forgotten
+    data.
     """
 
     @property
@@ -35,17 +36,17 @@ class AccompanyingRows(Protocol):
     """The rows that checkpoints have in addition to the shards, of all partitions of this worker."""
 
     def changes(self, partition: int) -> int | None:
-        """A number that differs after each change of the rows, and after each removal of forgotten bytes.
+        """Return a number that differs after each change of the partition's rows.
 
-        None if the partition's files are not open.
+        It also differs after each removal of forgotten bytes. Return None if the partition's files are not open.
         """
 
     async def copy(self, partition: int) -> Copy | None:
-        """Copy the partition's rows; None if there is nothing to copy."""
+        """Return a copy of the partition's rows, or None if there is nothing to copy."""
 
 
 class Nothing:
-    """The implementation of `AccompanyingRows` for a worker without such rows."""
+    """The implementation of `AccompanyingRows` for a worker whose checkpoints contain only shards."""
 
     def changes(self, partition: int) -> int | None:
         return None

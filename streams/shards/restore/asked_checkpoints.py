@@ -11,7 +11,7 @@ from schemas.errors import CheckpointError, ShardNotHere, SiltstoneError
 
 
 class Taken(Protocol):
-    """A stored checkpoint: its generation, the bytes `uploaded` for it, and the `whole` size in bytes."""
+    """A stored checkpoint: its generation, the number of bytes `uploaded` for it, and its `whole` size in bytes."""
 
     @property
     def generation(self) -> int: ...
@@ -24,8 +24,8 @@ class Taken(Protocol):
 class Outcome(Protocol):
     """The result of an attempt to take a checkpoint.
 
-    If `outcome` is "unchanged", the newest checkpoint already has the present state. With any other outcome and
-    without `taken`, no checkpoint was taken, and `why` is the reason.
+    If `outcome` is "unchanged", the newest checkpoint already has the present state. If `taken` is None after any
+    other outcome, no checkpoint was taken, for the reason `why`.
     """
 
     @property
@@ -49,9 +49,12 @@ class Asked:
 
 
 class AskedCheckpoints:
-    """Takes checkpoints on request. `take` is None without a checkpoint store; `partitions` are this worker's.
+    """Takes checkpoints on request.
 
-    asked.begin(3); asked.of(3).running
+    `take` takes a checkpoint of a partition. It is None if the worker has no checkpoint store. `partitions` returns
+    the partitions of this worker.
+
+        asked.begin(3); asked.of(3).running
     """
 
     def __init__(
@@ -61,7 +64,11 @@ class AskedCheckpoints:
         self._runs: dict[int, asyncio.Task[Asked]] = {}
 
     def begin(self, partition: int) -> None:
-        """Start a checkpoint unless one is running. Raises `ShardNotHere`, and `CheckpointError` without a store."""
+        """Start a checkpoint of the partition, unless one is running.
+
+        Raises `ShardNotHere` if this worker does not own the partition, and `CheckpointError` without a checkpoint
+        store.
+        """
         self._require_ours(partition)
         if self._take is None:
             raise CheckpointError("checkpoints are disabled: set checkpoints.url, and restart the worker")
@@ -69,7 +76,11 @@ class AskedCheckpoints:
             self._runs[partition] = asyncio.ensure_future(self._run(self._take, partition))
 
     def of(self, partition: int) -> Asked:
-        """The state of the last request. Raises `ShardNotHere`, and `CheckpointError` if there was no request."""
+        """Return the state of the last requested checkpoint of the partition.
+
+        Raises `ShardNotHere` if this worker does not own the partition, and `CheckpointError` if there was no
+        request.
+        """
         self._require_ours(partition)
         run = self._runs.get(partition)
         if run is None or run.cancelled():

@@ -1,9 +1,9 @@
-"""Checkpoints of changed partitions: on a timer, when a partition leaves, and at an orderly stop.
+"""Takes checkpoints of changed partitions: on a timer, when a partition leaves this worker, and at an orderly stop.
 
 While a low-priority thread reads the files of a shard, they do not change, and the shard stays in use. If data is
-forgotten meanwhile, this checkpoint is given up, and the next attempt starts over. If the store is unavailable,
-the worker goes on. It tries the store again after pauses that double, and `/readyz` shows a warning. Until the store
-answers, new state is only on the disk and in the log.
+forgotten meanwhile, this checkpoint is given up, and the next attempt starts over. If the object store is
+unavailable, the worker goes on without checkpoints. It tries the store again after pauses that double, and `/readyz`
+shows a warning. Until the store answers, new state is only on the disk and in the log.
 """
 
 from __future__ import annotations
@@ -43,23 +43,24 @@ from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
-#: The maximum time for which a shard's files are kept unchanged. Then the checkpoint is given up. During this time,
-#: DuckDB's write-ahead log grows, and it must be read at the next opening of the catalog.
+#: The maximum number of seconds for which a shard's files are kept unchanged for a checkpoint. After this time, the
+#: checkpoint is given up: meanwhile DuckDB's write-ahead log grows, and it must be read when the catalog is next
+#: opened.
 HOLD_SECONDS: Final = 1_800.0
-#: The maximum time for the last checkpoint of a partition that leaves, and for all last checkpoints of a worker that
-#: stops.
+#: The maximum number of seconds for the last checkpoint of a partition that leaves this worker, and for the last
+#: checkpoints of all partitions together when the worker stops.
 LEAVING_SECONDS: Final = 5.0
 STOPPING_SECONDS: Final = 10.0
 #: The minimum number of seconds between two removals of old generations of a partition that does not change.
 EXPIRE_SECONDS: Final = 3_600.0
-#: The pauses between attempts to reach a store that did not answer.
+#: The pauses between attempts to reach a checkpoint store that did not answer.
 STORE_AWAY: Final = Backoff(first=5.0, longest=300.0)
 
 Outcome = Literal["taken", "unchanged", "given_up", "fenced", "failed"]
 
 
 class Done(NamedTuple):
-    """The outcome for one partition.
+    """The outcome of an attempt to take a checkpoint of one partition.
 
     If no checkpoint was taken, `why` is the reason. It contains no path of this machine.
     """
@@ -73,10 +74,10 @@ class Done(NamedTuple):
 class CheckpointJob:
     """Takes checkpoints, one at a time.
 
-    `topic_id` returns the id of the current log topic ("" if the broker has no ids), `generation` the consumer
-    group's generation. `is_member` asks the group whether this worker still belongs to it. While `caught_up` returns
-    False for a partition, no checkpoint of it is taken. `beside` copies the window rows that are stored with the
-    shard.
+    `topic_id` returns the id of the current log topic ("" if the broker has no ids). `generation` returns the
+    generation of the consumer group. `is_member` asks the group whether this worker still belongs to it. While
+    `caught_up` returns False for a partition, no checkpoint of this partition is taken. `beside` copies the window
+    rows that are stored with the shard.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ class CheckpointJob:
         self._caught_up, self._beside, self._now = caught_up, beside or Nothing(), now
         self._one_at_a_time = asyncio.Lock()
         self._epochs: dict[int, int] = {}
-        #: By partition: the number of changes of the shard, and that of its window rows, in the newest checkpoint.
+        #: By partition: the number of changes of the shard, and the number of changes of its window rows, that the
+        #: newest checkpoint contains.
         self._taken: dict[int, tuple[int, int | None]] = {}
         self._expired: dict[int, float] = {}
         #: By partition: whether the newest checkpoint may still contain forgotten bytes.
@@ -110,12 +112,12 @@ class CheckpointJob:
         self._attempts, self._not_before, self._closing = 0, 0.0, False
 
     def own(self, partitions: Collection[int]) -> None:
-        """Own these partitions from now on, with the group's present generation as their epoch."""
+        """Record that this worker owns these partitions, with the group's present generation as their epoch."""
         self._epochs |= dict.fromkeys(partitions, self._generation())
         self._fenced.clear()
 
     def warnings(self) -> list[str]:
-        """Problems that do not stop the worker."""
+        """Return the reasons why no checkpoints are taken now. They do not stop the worker."""
         found = [] if self._away is None else [f"no checkpoints for now: {self._away}"]
         return found + [f"no checkpoints: {fenced}" for fenced in self._fenced.values()]
 
@@ -124,7 +126,10 @@ class CheckpointJob:
         return self._away is not None and time.monotonic() < self._not_before
 
     async def tick(self) -> None:
-        """Take a checkpoint of each partition in which something changed."""
+        """Take a checkpoint of each partition that has changed.
+
+        During the pause after a failed request to the store, and while another checkpoint is being taken, do nothing.
+        """
         if self._one_at_a_time.locked() or time.monotonic() < self._not_before:
             return
         for partition in self._shards.partitions():
@@ -133,13 +138,13 @@ class CheckpointJob:
                 return
 
     async def now(self) -> list[Done]:
-        """Take a checkpoint of each owned partition that has changed, now."""
+        """Take a checkpoint of each owned partition that has changed, without waiting for the timer."""
         return [await self.take(partition) for partition in self._shards.partitions()]
 
     async def last(self) -> None:
         """Take the last checkpoints before the worker stops, within `STOPPING_SECONDS`.
 
-        After that, partitions that leave get no more checkpoints.
+        After this call, no last checkpoints are taken of partitions that leave the worker.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(STOPPING_SECONDS):
@@ -162,7 +167,7 @@ class CheckpointJob:
                 self._metrics.checkpoint_at.remove(str(partition))
 
     async def take(self, partition: int) -> Done:
-        """Take a checkpoint of an owned partition if it has changed. If none was taken, the result has the reason."""
+        """Take a checkpoint of an owned partition if it has changed. Otherwise the result has the reason."""
         if fenced := self._fenced.get(partition):
             return Done(partition, "fenced", why=str(fenced))
         if not self._caught_up(partition):
@@ -214,8 +219,9 @@ class CheckpointJob:
         try:
             return await self._kept(partition, call, epoch)
         except Fenced as exc:
-            # If the group was deleted, its generations start again at the lowest number. A worker that is a member
-            # now owns the partition after all earlier owners, so it needs a higher epoch than theirs.
+            # If a consumer group was deleted, its generations start again at the lowest number. A worker that is a
+            # member of the group now is the newest owner of the partition, so it needs a higher epoch than all
+            # earlier owners.
             if not mine or exc.newer < epoch or not await self._is_member():
                 raise
             self._epochs[partition] = exc.newer + max(1, epoch)
@@ -223,7 +229,7 @@ class CheckpointJob:
             return await self._kept(partition, call, self._epochs[partition])
 
     async def _is_overdue(self, partition: int) -> bool:
-        """True if a checkpoint is due without a change, because packs in the store still contain forgotten bytes."""
+        """True if an unchanged partition needs a checkpoint, because packs in the store have forgotten bytes."""
         return await in_background(partial(self._store.overdue, partition), "checkpoint")
 
     async def _is_unchanged(self, partition: int, call: CallShard) -> bool:

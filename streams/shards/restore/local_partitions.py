@@ -1,4 +1,4 @@
-"""The partitions with state on this worker's disk, and their offsets: reported to the group when the worker joins."""
+"""The partitions with state on this worker's disk, and their offsets, which the worker reports to the group."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import Final
 from streams.shards.owned import OwnedShards
 from tables.reached import note_reached, reached
 
-#: Seconds between two notes of the shards' offsets. The group may place a partition by a note of this age.
+#: Seconds between two writes of the open shards' offsets to the disk. So an offset by which the group places a
+#: partition may be outdated by this time.
 NOTED_SECONDS: Final = 5.0
 
 
 class LocalPartitions:
-    """Offsets of the shards in `folder`: the current offset of an open shard, else the offset noted in its files."""
+    """The offsets of the shards in `folder`.
+
+    For an open shard, this is its current offset. For any other shard, it is the offset that was last written to its
+    folder.
+    """
 
     def __init__(self, folder: Path, shards: OwnedShards) -> None:
         self._folder, self._shards = folder, shards
@@ -23,11 +28,11 @@ class LocalPartitions:
         self._noted: dict[int, int] = {}
 
     def held(self) -> dict[int, int]:
-        """The shards' offsets in `long-term`, by partition. Safe from any thread."""
+        """Return the offset in `long-term` of each shard on this disk, by partition. Safe from any thread."""
         return {**self._on_disk, **self._shards.positions()}
 
     async def tick(self) -> None:
-        """Write the offsets of open shards to their folders, and read the offsets that are noted in all folders."""
+        """Write the offsets of open shards to their folders, then read the offsets in the folders of all shards."""
         self._on_disk = await asyncio.to_thread(self._look, self._shards.positions())
 
     def _look(self, positions: Mapping[int, int]) -> dict[int, int]:

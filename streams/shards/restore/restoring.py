@@ -1,14 +1,14 @@
 """Restores a partition's state when it is assigned: from the disk, else the newest fitting checkpoint, else the log.
 
-Records after the disk's position are read from the log. A checkpoint is restored if there is no state on the disk, if
-the log no longer has the records that the disk lacks, or if the disk is so far behind that reading the log takes
-longer. It is fetched into a separate folder, and moved into place when it is complete.
+Records that the state on the disk lacks are read from the log. A checkpoint is restored if there is no state on the
+disk, if the log no longer has the records that the disk lacks, or if the disk is so far behind that reading the log
+takes longer. The checkpoint is fetched into a separate folder, and moved into place when it is complete.
 
 If the log no longer has the records that the disk lacks, the shard is opened only from a checkpoint after which the
 log has all records. If the store is unavailable, the worker waits for it. If all checkpoints are damaged, too old or
-made with other settings, the worker stops. Otherwise a shard without these records would soon be the newest
-checkpoint, and would replace complete ones. Only if the store has no checkpoint of the partition, the shard is opened
-without these records.
+made with other settings, the worker stops. Otherwise it would take new checkpoints of a shard without these records,
+and they would replace the complete checkpoints. Only if the store has no checkpoint of the partition, the shard is
+opened without these records.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ log = logging.getLogger(__name__)
 #: If the disk lacks more records than this, a checkpoint may be faster than the log. Embedding this number of records
 #: takes half a minute or more.
 FAR_BEHIND: Final = 20_000
-#: Seconds to wait for an unavailable store if the log has every record, but embedding all records would take hours.
+#: Seconds to wait for an unavailable checkpoint store if the log also has every record. Without the checkpoint, the
+#: worker would need hours to embed all these records.
 STORE_SECONDS: Final = 60.0
-#: The pauses between attempts to reach the store or the broker.
+#: The pauses between attempts to reach the checkpoint store or the broker.
 AGAIN: Final = Backoff(first=0.5, longest=10.0)
 
 #: Called with the number of restored bytes, and the total number of bytes.
@@ -83,9 +84,9 @@ class _TooOld(_Unusable):
 
 
 class _Wanted(NamedTuple):
-    """A request for a state with an offset of at least `least`.
+    """A request to restore the state of a partition into `folder`, with an offset of at least `least`.
 
-    `own` is the position of the state that is in `folder` now; None if there is none.
+    `own` is the offset of the state that is in `folder` now, or None if the folder has no state.
     """
 
     partition: int
@@ -98,10 +99,10 @@ class _Wanted(NamedTuple):
 class Restoring:
     """Restores the shards of assigned partitions.
 
-    `bounds` asks the broker for the bounds of a partition's log. `begins` notes that a restore begins, and returns
-    the callback for its progress. `is_member` asks the group whether this worker still belongs to it. With
-    `accept_loss`, the newest state is used even if the log starts after it. `patience` is in seconds:
-    see `STORE_SECONDS`.
+    `bounds` asks the broker for the bounds of a partition's log. `begins` records that a restore begins, and returns
+    the callback for its progress. `is_member` asks the group whether this worker still belongs to it. If
+    `accept_loss` is True, the newest state is used even if the log starts after it, so that records are lost.
+    `patience` is the time to wait for an unavailable store, in seconds (see `STORE_SECONDS`).
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class Restoring:
         self._waiting: dict[int, str] = {}
 
     def _clean(self, partition: int, folder: Path) -> None:
-        """Put back the folder that a worker had set aside when it was killed in a restore, and remove its drafts."""
+        """Clean up a restore in which a worker was killed: put back the folder set aside, and remove drafts."""
         take_up(self._aside(partition), folder)
         drop_left(self._folder, str(partition))
 
@@ -135,9 +136,9 @@ class Restoring:
         return list(self._waiting.values())
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
-        """Put the newest usable state into a shard's folder. Its vectors come from one of these models.
+        """Put the newest usable state of a partition into the folder of its shard.
 
-        Raises `ShardError`, `DataDirError`.
+        The vectors of a usable state come from one of the given models. Raises `ShardError` and `DataDirError`.
         """
         for attempt in itertools.count(1):
             await in_background(partial(self._clean, partition, folder), "restore")
@@ -153,7 +154,7 @@ class Restoring:
                 self._waiting.pop(partition, None)
 
     async def _brought(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> str:
-        """Bring the state; return its source: "disk", "checkpoint" or "log"."""
+        """Put the newest usable state into the folder, and return its source: "disk", "checkpoint" or "log"."""
         own = await in_background(partial(position_of, folder), "restore")
         bounds = await self._log_of(partition)
         whole = bounds.start <= (own or 0)
@@ -179,9 +180,10 @@ class Restoring:
         raise AssertionError
 
     async def _restored(self, wanted: _Wanted, models: Sequence[VectorModel], *, patient: bool) -> int | None:
-        """Put a fitting checkpoint in place and return its offset; None if there is no such checkpoint.
+        """Put a fitting checkpoint in place. Return its offset, or None if no checkpoint fits.
 
-        If `patient`, wait for a store that is unavailable.
+        If the store is unavailable, return None, unless `patient`: then wait for the store, without a time limit if
+        the log has lost its first records, otherwise for at most `patience` seconds.
         """
         partition, bounds = wanted.partition, wanted.bounds
         until = time.monotonic() + self._patience
@@ -217,7 +219,10 @@ class Restoring:
         return None
 
     async def _fitting(self, wanted: _Wanted, number: int, models: Sequence[VectorModel]) -> Manifest | None:
-        """The manifest of a usable generation; None if the generation was just removed. Raises `_Unusable`."""
+        """Return the manifest of a usable generation, or None if the generation was just removed.
+
+        Raises `_Unusable` if the checkpoint cannot be used.
+        """
         try:
             manifest = await in_background(partial(self._store.read, wanted.partition, number), "restore")
         except CheckpointMismatch as exc:
@@ -243,7 +248,10 @@ class Restoring:
         return manifest
 
     async def _into_place(self, manifest: Manifest, wanted: _Wanted) -> int:
-        """Put the checkpoint in place; return its offset. Raises `_Unusable` if it is damaged, and `ShardLocked`."""
+        """Put the checkpoint in place, and return its offset.
+
+        Raises `_Unusable` if the checkpoint is damaged, and `ShardLocked` if another process uses the shard's folder.
+        """
         partition, gone = wanted.partition, threading.Event()
         offset = manifest.facts.positions[LONG_TERM].offset
         log.warning(
@@ -293,7 +301,7 @@ class Restoring:
         return offset
 
     async def _still_ours(self) -> None:
-        """Wait until the group confirms that this worker is a member, so that the partition is still ours.
+        """Wait until the group confirms that this worker is a member, because only a member still owns the partition.
 
         If the partition has moved, this call is cancelled.
         """

@@ -26,9 +26,9 @@ from tables.windows.partition_store import holds_rows, place_rows
 
 log = logging.getLogger(__name__)
 
-#: The time limit for all partitions together.
+#: The maximum number of seconds to restore the windows of all newly assigned partitions together.
 WINDOWS_SECONDS: Final = 30.0
-#: Seconds after a failure in which the store is not asked again.
+#: The number of seconds after a failure for which no request is sent to the checkpoint store.
 STORE_AWAY_SECONDS: Final = 60.0
 #: The folder of the windows' files in a checkpoint.
 WINDOWS: Final = "windows"
@@ -63,7 +63,7 @@ class RestoringWindows:
         self._not_before = 0.0
 
     async def bring(self, folders: Mapping[int, Path]) -> None:
-        """Restore the window rows of the newest checkpoints into the partitions' folders, if these have no rows.
+        """Restore the window rows of the newest checkpoints into those of the partitions' folders that have no rows.
 
         Later, when the changelogs are read, the rows are discarded if they do not fit the changelogs or are too old.
         So a bad checkpoint only costs time.
@@ -93,7 +93,11 @@ class RestoringWindows:
         self._not_before = time.monotonic() + STORE_AWAY_SECONDS
 
     def _in_place(self, partition: int, folder: Path, over: _Over) -> None:
-        """Restore one partition. When `over` is set, the changelogs are read, so the folder must not change then."""
+        """Restore the window rows of one partition.
+
+        When `over` is set, the worker reads the changelogs into the folder, so this method must not change it any
+        more.
+        """
         if holds_rows(folder):
             return
         for manifest in self._store.generations(partition):

@@ -28,19 +28,20 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two searches for newer checkpoints.
 LOOK_SECONDS: Final = 10.0
-#: The number of ticks for which a copy stays when it is no longer a duty. Duties change a moment before partitions
-#: are assigned, so the copy may be needed at once.
+#: The number of calls of `tick` for which a copy is kept after it stops being a duty. Duties change a moment before
+#: partitions are assigned, so this worker may soon need the copy.
 SPARED: Final = 2
 
 
 class _Wanted(Exception):
-    """Ends the refresh of a copy, because the partition is ours now and `bring` waits for the copy."""
+    """Ends the refresh of a copy whose partition is now assigned to this worker, because `bring` needs the copy."""
 
 
 class WarmJob:
-    """Keeps warm copies. `ours` returns this worker's partitions, `topic_id` the id of the current log topic.
+    """Keeps the warm copies on this worker's disk.
 
-    `is_member` asks the group whether this worker still belongs to it.
+    `ours` returns this worker's partitions. `topic_id` returns the id of the current log topic. `is_member` asks the
+    group whether this worker still belongs to it.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class WarmJob:
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def held(self) -> dict[int, int]:
-        """The copies' offsets in `long-term`, by partition. Safe from any thread."""
+        """Return the offset in `long-term` of each warm copy, by partition. Safe from any thread."""
         return {partition: _offset(copy) for partition, copy in list(self._held.items())}
 
     def told(self, duties: frozenset[int]) -> None:
@@ -71,7 +72,7 @@ class WarmJob:
         self._duties = duties
 
     async def tick(self) -> None:
-        """Refresh copies from the newest checkpoints, and remove those that are no longer this worker's duty."""
+        """Refresh warm copies from the newest checkpoints, and remove copies that are no duty of this worker."""
         for partition in sorted(self._duties - frozenset(self._ours())):
             await self._refresh(partition)
         unwanted = self._held.keys() - self._duties
@@ -111,7 +112,7 @@ class WarmJob:
                 log.info("shard %d: this disk has a warm copy of checkpoint %d", partition, copy.manifest.generation)
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
-        """Move the copy of a partition, which is ours now, into its shard's folder, if the copy is newer."""
+        """Move the copy of a newly assigned partition into the folder of its shard, if the copy is newer."""
         if partition not in self._held:
             return
         self._wanted.add(partition)

@@ -42,10 +42,11 @@ If there are more, these are chosen at random, and each of the others joins the 
 def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
     """Group the rows of unit vectors, float32[n, d]. Return the row numbers of each group.
 
-    `follows` is true for a row whose turn directly follows the turn of the row before. The two nearest groups are
-    merged, again and again (average linkage; among equals, the first). While there are more than `MOST_TOPICS`
-    groups, the cosine of the two must be at least `APART`. After that it must be at least `TOGETHER`. Merging ends at
-    `FEWEST_TOPICS` groups. The same vectors always give the same groups.
+    `follows` is true for a row whose turn directly follows the turn of the row before. The two groups with the
+    highest average cosine are merged repeatedly. If several pairs have the same cosine, the first pair is merged.
+    While there are more than `MOST_TOPICS` groups, two groups are merged only if their cosine is at least `APART`;
+    after that, only if it is at least `TOGETHER`. Merging ends at `FEWEST_TOPICS` groups. The same vectors always
+    give the same groups.
     """
     n = len(vectors)
     chosen = vectors
@@ -67,7 +68,7 @@ def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
 def _contrasted(likeness: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rescale cosines, so that the usual cosine of the day's turns becomes 0, and 1 stays 1.
 
-    With few turns, the usual cosine is estimated to be lower than their median: see `PRIOR_TURNS`.
+    With few turns, the usual cosine is estimated to be lower than the median of all cosines: see `PRIOR_TURNS`.
     """
     n = len(likeness)
     usual = float(np.median(likeness[np.triu_indices(n, 1)])) * n / (n + PRIOR_TURNS) if n > 1 else 0.0

@@ -1,9 +1,10 @@
 """Cues for preferences, decisions, tasks and problems in a language: patterns over clauses, read from a data file.
 
-A section of the file begins with its name in brackets. Each line of a section is an alternative; `#` begins a
-comment. `{name}` stands for a section above it, or for a word class of the estimator, named by its letter. If a
-pattern has a capturing group, it captures the subject of the item: the thing that is liked or chosen, or the task. An
-apostrophe stands for both of its forms (' and ’), so it cannot be used inside a character class.
+A section of the file begins with its name in brackets. Each line of a section is an alternative of its pattern, and
+`#` begins a comment. `{name}` stands for the pattern of an earlier section, or for a word class of the estimator,
+whose name is a letter. If a pattern has a capturing group, it captures the subject of the item: the thing that is
+liked or chosen, or the task. An apostrophe stands for both of its forms (' and ’), so it cannot be used inside a
+character class.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _NAMED: Final = re.compile(r"\{([A-Za-z_]+)\}")
 
 
 class Cues:
-    """The patterns of a language. Patterns marked "First" must begin a clause; the others may be anywhere in it.
+    """The patterns of a language. Patterns marked "First" must begin a clause; others match anywhere in it.
 
     Each pattern is compiled at its first use. To compile all of them takes a third of a second, and most processes
     that import this module never use them.
@@ -118,7 +119,7 @@ class Cues:
 
     @classmethod
     def read(cls, name: str, lexicon: Lexicon) -> Self:
-        """Read the cues of a data file in this folder."""
+        """Read the cues of a language from the data file `name` in this folder."""
         classes: dict[str, list[str]] = {}
         for word, letter in lexicon.letter_of.items():
             classes.setdefault(letter, []).append(re.escape(word))
@@ -138,7 +139,8 @@ class Cues:
 def _either(alternatives: list[str]) -> str:
     r"""Return a pattern for any of the alternatives.
 
-    If all begin with `\b`, it is tested once for all of them. This is faster, as most places are no word boundary.
+    If all of them begin with `\b`, the pattern tests the word boundary once, before the alternatives. This is faster,
+    because most positions in a text are no word boundary.
     """
     if all(alternative.startswith(r"\b") for alternative in alternatives):
         return rf"\b(?:{'|'.join(alternative[2:] for alternative in alternatives)})"

@@ -1,4 +1,4 @@
-"""Decisions and their reasons."""
+"""Finds the decisions in a day's conversation, and the reasons for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ REASON_TURNS: Final = 3
 
 
 class _Choice(NamedTuple):
-    """A decision that may still get a reason. `chosen` is the chosen thing, `spot` the clause that states it."""
+    """A decision to which a reason may still be added.
+
+    `chosen` is the text of the chosen thing, and `spot` is the clause that states the decision.
+    """
 
     found: Found[Decision]
     chosen: str
@@ -34,7 +37,7 @@ class _Choice(NamedTuple):
     def names(self) -> frozenset[str]:
         """The index terms that a sentence about the same choice must have.
 
-        These are the terms of the tools' names in the choice; if it has none, of the whole choice.
+        These are the terms of the names of tools in `chosen`. If it names no tool, these are all terms of `chosen`.
         """
         return content(" ".join(_TOOL.findall(self.chosen))) or content(self.chosen)
 
@@ -42,8 +45,8 @@ class _Choice(NamedTuple):
 def decisions(talk: Talk) -> Iterator[Found[Decision]]:
     """Yield technical choices of both speakers, and all decisions of the user.
 
-    The reason may be in another turn. It may be in an earlier turn that names the choice ("PostgreSQL, because …" –
-    "We'll use PostgreSQL."), or in a later turn, after the other speaker has asked why. A repeated technical choice
+    The reason of a decision may be in an earlier turn that names the choice ("PostgreSQL, because …" – "We'll use
+    PostgreSQL."), or in a later turn, after the other speaker has asked for the reason. A repeated technical choice
     is yielded once.
     """
     choices: list[_Choice] = []
@@ -64,7 +67,7 @@ def decisions(talk: Talk) -> Iterator[Found[Decision]]:
 
 
 def _adopted(spot: Spot) -> str | None:
-    """Return the technical thing that the speaker chooses; None if there is none."""
+    """Return the technical thing that the speaker chooses in this clause, or None if there is no such choice."""
     cues = spot.sentence.cues
     adopted = cues.adopts.search(spot.text)
     if adopted is None or not spot.real(adopted.start()):
@@ -108,7 +111,7 @@ def _choice(talk: Talk, spot: Spot, adopted: str | None) -> _Choice:
 def _reason_before(spot: Spot) -> tuple[str, int]:
     """Return the reason that the sentence gives before the decision, and the index of the reason's first clause.
 
-    Without such a reason, return "" and the index of the decision's clause.
+    If the sentence gives no reason there, return "" and the index of the decision's clause.
     """
     sentence, cues = spot.sentence, spot.sentence.cues
     clause = spot.clause
@@ -123,7 +126,10 @@ def _reason_before(spot: Spot) -> tuple[str, int]:
 
 
 def _agreed(talk: Talk, spot: Spot) -> _Choice | None:
-    """Return the assistant's proposal in the message before as a choice, if the user accepts it without naming it."""
+    """Return the proposal in the assistant's previous message as a choice, if the user accepts it in this clause.
+
+    The user's clause does not name the chosen thing. Return None if the user accepts no technical proposal.
+    """
     settled = spot.sentence.cues.settles.search(spot.text)
     if not settled or not spot.real(settled.start()):
         return None
@@ -145,7 +151,7 @@ def _agreed(talk: Talk, spot: Spot) -> _Choice | None:
 
 
 def _reasoned(talk: Talk, choice: _Choice) -> _Choice:
-    """Add a reason from another message if the choice has none."""
+    """Return the choice. If it has no reason, add the reason that another message gives, if there is one."""
     if choice.found.item.reason:
         return choice
     reason, source = _reason_after(talk, choice) or _reason_of_before(talk, choice) or ("", "")
@@ -157,9 +163,10 @@ def _reasoned(talk: Talk, choice: _Choice) -> _Choice:
 
 
 def _reason_after(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
-    """Return the reason with which the same speaker's next message begins, and the id of that message.
+    """Return the reason at the beginning of the speaker's next message, and the id of that message.
 
-    This is an answer to the other speaker, who has asked for the reason.
+    The message answers the other speaker, who has asked for the reason. Return None if it does not begin with a
+    reason.
     """
     own = choice.spot.sentence
     for place in range(choice.spot.place + 1, len(talk.sentences)):
@@ -176,7 +183,10 @@ def _reason_after(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
 
 
 def _reason_of_before(talk: Talk, choice: _Choice) -> tuple[str, str] | None:
-    """Return the reason in an earlier sentence that names the choice, and the id of that sentence's message."""
+    """Return the reason in an earlier sentence that names the choice, and the id of that sentence's message.
+
+    Return None if there is no such sentence with a reason.
+    """
     own = choice.spot.sentence
     for place in range(choice.spot.place - 1, -1, -1):
         sentence = talk.sentences[place]

@@ -1,4 +1,4 @@
-"""The steps from the records of requests to a summary's text that need neither a disk nor a model."""
+"""Makes the text of a summary from the records of its requests: the steps that need neither a disk nor a model."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Item(NamedTuple):
 class Draft(NamedTuple):
     """The draft of a summary.
 
-    `text` is Markdown for the file of the day; "" if there are no turns. `items` are worth remembering. `left_out` is
-    the number of older messages that were not read.
+    `text` is the Markdown for the file of the day, or "" if there are no turns. `items` are the preferences and
+    decisions, which may become memories. `left_out` is the number of older messages that were not read.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The turns of a summary, and the number of older messages that were left out."""
+    """The turns of which a summary is made, and the number of older messages that were left out."""
 
     turns: Sequence[Turn]
     left_out: int
@@ -64,13 +64,13 @@ def read(order: Order) -> Read:
 
 
 def drafted(order: Order) -> Draft:
-    """Make the summary without a model."""
+    """Make the draft of a summary without a model."""
     found = read(order)
     return written(extracted(found.turns), found, order)
 
 
 def written(summary: Summary, found: Read, order: Order) -> Draft:
-    """Render a summary of the turns that were read."""
+    """Return the draft of a summary, rendered as Markdown, of the turns that were read."""
     if not found.turns:
         return Draft("")
     text = rendered(

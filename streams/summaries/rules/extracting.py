@@ -1,4 +1,4 @@
-"""A summary without a model: extracted from the messages, in their own words."""
+"""Makes a summary without a model: the texts of its items are extracted from the messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MOST_ITEMS: Final = 8
 
 
 def extracted(turns: Sequence[Turn]) -> Summary:
-    """Extract the summary of a day in Chinese, English or both. An item's text is from the messages that it names.
+    """Extract the summary of a day in Chinese, English or both. An item's text is from the messages that it cites.
 
     The kinds of items that are easiest to recognise are extracted first. For example, a clause that names a problem
-    is not tried as a task. Insights are extracted last, from the remaining sentences. Turns are grouped into topics
-    by their words, without a model.
+    cannot become a task. Insights are extracted last, from the remaining sentences. Turns are grouped into topics by
+    their words, without a model.
     """
     talk = Talk(turns)
     broken = kept(problems(talk), MOST_ITEMS)

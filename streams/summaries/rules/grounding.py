@@ -1,4 +1,4 @@
-"""Checks a model's summary against the conversation: items without an existing message are removed."""
+"""Checks a model's summary against the conversation: items that cite no existing message are removed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ Item = TypeVar("Item", Topic, Preference, Decision, Todo, Problem, Insight)
 def grounded(summary: Summary, turns: Sequence[Turn]) -> Summary:
     """Remove items without a source in the turns, empty items and repetitions. Put each text on one line.
 
-    A topic's title is shortened. Its turns are the turns of its sources, and the turns that the topic itself names,
-    if they exist. This is no proof that an item is true: the message that it names may say something else.
+    The title of a topic is shortened. The turns of a topic are the turns of its sources, and those of its own turn
+    numbers that exist. The checks do not prove that an item is true, because the message that it cites may say
+    something else.
     """
     turn_of = {message.message_id: turn.number for turn in turns for message in turn.messages}
     return Summary(

@@ -1,4 +1,4 @@
-"""Insights: facts of the user's life, and conclusions, that are worth keeping and are in no other section."""
+"""Finds insights: facts of the user's life, and conclusions, that are worth keeping and in no other section."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _YOURS: Final = re.compile(r"你|您|you\b", re.IGNORECASE)
 
 
 def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
-    """Return the insights in the user's sentences that no other item has taken.
+    """Return the insights in those sentences of the user that are not part of another item.
 
-    The first list has lasting facts and conclusions, the second one other informative sentences.
+    The first list has lasting facts and conclusions. The second list has other informative sentences.
     """
     facts: list[Found[Insight]] = []
     events: list[Found[Insight]] = []
@@ -65,7 +65,10 @@ def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
 
 
 def _said(talk: Talk, place: int) -> str:
-    """Return the sentence's statements up to the first small talk; "" if there are none, or they begin with "you"."""
+    """Return the statements of a sentence up to the first small talk.
+
+    Return "" if there are no statements, or if they begin with "you".
+    """
     sentence = talk.sentences[place]
     first = next((clause for clause in range(sentence.told) if sentence.opened[clause]), sentence.told)
     last = next((clause for clause in range(first, sentence.told) if talk.idle(place, clause)), sentence.told)

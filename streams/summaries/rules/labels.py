@@ -1,4 +1,4 @@
-"""The fixed words of a summary, by language."""
+"""The fixed words of a rendered summary, such as the titles of its sections, by language."""
 
 from __future__ import annotations
 

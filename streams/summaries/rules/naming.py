@@ -1,4 +1,4 @@
-"""Names for topics: short phrases of a clause that name something."""
+"""Finds names for topics: short phrases of a clause that name something."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from streams.summaries.rules.word_classes import Phrase
 def names(clause: str, *, chinese: bool, opening: bool) -> Iterator[Phrase]:
     """Yield the names in a clause.
 
-    `opening` is true if the clause begins its sentence: the capital of its first word then does not mean a name.
+    `opening` is true if the clause begins its sentence. Then the capital letter of its first word does not mean that
+    the word is a name.
     """
     return naming_zh.phrases(clause) if chinese else naming_en.phrases(clause, opening=opening)

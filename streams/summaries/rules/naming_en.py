@@ -1,4 +1,7 @@
-"""English names: each word becomes a letter, and a pattern over the letters finds phrases that name something."""
+"""Finds English names for topics, by patterns over the classes of words.
+
+Each word is replaced by the letter of its class. A pattern over these letters finds phrases that name something.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ _WORD: Final = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|[^\w\s]")
 
 _NOUNS: Final = "[ajx]{0,4}[nNgx]{0,5}[nN]x?"
 _PHRASE: Final = re.compile(
-    rf"gt[vn](?:d?{_NOUNS})?"  # "learning to cook"
-    rf"|(?:g[pt]?d{{0,2}})?{_NOUNS}(?:[pt&]d{{0,2}}{_NOUNS})?"  # "planning a trip to Oslo", "tea and cakes"
+    rf"gt[vn](?:d?{_NOUNS})?"  # such as "learning to cook"
+    rf"|(?:g[pt]?d{{0,2}})?{_NOUNS}(?:[pt&]d{{0,2}}{_NOUNS})?"  # such as "planning a trip to Oslo" or "tea and cakes"
 )
 _MOVED: Final = re.compile(
     r"(?:go|come|move|drive|travel|trip|fly|flight|visit|walk|run|listen|ride)\w*|went|came|drove|flew|back"
@@ -112,7 +115,7 @@ def _letters(words: list[str], *, opening: bool) -> str:
     for place, word in enumerate(words):
         letter = _letter(word, known, capital=place > 0 or not opening)
         if letter == "v" and before == "d" and _POINTS.fullmatch(words[place - 1]):
-            before = "i"  # as in "that makes"
+            before = "i"  # here "this" or "that" is a subject, as in "that makes"
         after_name = before in "djapx" or (before == "t" and place > 1 and _MOVED.fullmatch(words[place - 2].lower()))
         if letter == "v" and after_name and before not in "xt":
             letter = "g" if word.endswith("ing") else "a" if word.endswith("ed") else "n"

@@ -1,4 +1,7 @@
-"""Chinese names: a clause is cut at words that belong to no name, and the pieces between these words are names."""
+"""Finds Chinese names for topics.
+
+A clause is cut at words that are not part of a name. The pieces between these words are possible names.
+"""
 
 from __future__ import annotations
 

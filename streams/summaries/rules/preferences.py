@@ -1,4 +1,4 @@
-"""Preferences of the user: stated, or observed in repeated requests."""
+"""Finds preferences that the user states, and preferences that repeated requests of the user show."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Choice(NamedTuple):
 def observed(talk: Talk) -> Iterator[Found[Preference]]:
     """Yield the things that the user has chosen or asked for in at least `OFTEN` messages.
 
-    The text is the shortest of the user's wordings.
+    The text of such a preference is the shortest of the texts with which the user chose the thing.
     """
     choices: dict[str, list[_Choice]] = defaultdict(list)
     for place, sentence in enumerate(talk.sentences):

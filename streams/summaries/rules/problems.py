@@ -1,4 +1,4 @@
-"""Technical problems, and the solutions that were proposed or found."""
+"""Finds technical problems, and the solutions that were proposed or found."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def _fails(sentence: Sentence) -> bool:
 
 
 def _whole(talk: Talk, place: int) -> str:
-    """Take a whole sentence. Return its statements, or its question if it has no statements.
+    """Record that a whole sentence is part of an item. Return its statements, or else its question.
 
-    A user's clause like "…, and it works now" at the end is left out.
+    If a sentence of the user ends with a clause such as "and it works now", this clause is not returned.
     """
     sentence = talk.sentences[place]
     talk.take(place, 0, len(sentence.clauses))
@@ -87,7 +87,7 @@ def _whole(talk: Talk, place: int) -> str:
 
 
 def _note(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """Note a new problem, or another mention of a known one.
+    """Add a new problem, or record another mention of a known problem.
 
     Successive sentences of a message about a failure are one problem.
     """
@@ -105,9 +105,10 @@ def _note(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _meant(open_ones: list[_Problem], sentence: Sentence) -> _Problem | None:
-    """Return the problem that a sentence is about; None if no problem was mentioned in the last turns.
+    """Return the problem that a sentence is about, or None if no problem was mentioned in the last turns.
 
-    This is the problem with which the sentence has most words in common; among equals, the latest problem.
+    This is the problem that has the most words in common with the sentence. If several problems have equally many, it
+    is the latest of them.
     """
     near = [
         problem
@@ -120,22 +121,22 @@ def _meant(open_ones: list[_Problem], sentence: Sentence) -> _Problem | None:
 
 
 def _reject(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """Drop the proposed steps: the user says that they did not help."""
+    """Drop the proposed steps for a problem, because the user says that they did not help."""
     if problem := _meant(open_ones, talk.sentences[place]):
         talk.take(place, 0, len(talk.sentences[place].clauses))
         problem.last, problem.sure, problem.steps = talk.sentences[place], 0, []
 
 
 def _orders(sentence: Sentence) -> bool:
-    """True if one of the sentence's clauses is an instruction: "then start the broker"."""
+    """True if one of the sentence's clauses is an instruction, such as "then start the broker"."""
     return any(sentence.cues.steps.match(clause) for clause in sentence.opened[: sentence.told])
 
 
 def _propose(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """Note a proposal of the assistant for a problem.
+    """Record a proposal of the assistant as the solution of a problem.
 
-    A proposal that is more certain than the present steps replaces them. A further proposal in the same message is
-    added to them.
+    A proposal replaces the present steps of the solution if it is more certain. A further proposal in the same
+    message is added to the present steps.
     """
     sentence = talk.sentences[place]
     problem = _meant(open_ones, sentence)
@@ -152,10 +153,11 @@ def _propose(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _confirm(open_ones: list[_Problem], talk: Talk, place: int) -> None:
-    """Note that something helped: the step that the user names or has described just before, else the proposed step.
+    """Record the step that solved a problem.
 
-    If the user names a proposed step in few words, the text of the proposal is kept. But if the proposal leaves a
-    choice ("try A or B"), the user's words are taken.
+    This is a step that the user names or has described just before, else the step that the assistant proposed. If the
+    user refers to a proposed step in few words, the text of the proposal is used. But if the proposal leaves a choice
+    ("try A or B"), the user's text is used.
     """
     sentence = talk.sentences[place]
     problem = _meant(open_ones, sentence)
@@ -178,7 +180,7 @@ def _confirm(open_ones: list[_Problem], talk: Talk, place: int) -> None:
 
 
 def _helped_after_all(open_ones: list[_Problem], talk: Talk, place: int, since: int) -> None:
-    """Note the step after the failure in "restarting didn't help, but clearing the cache did"."""
+    """Record the second step in "restarting didn't help, but clearing the cache did" as the solution."""
     sentence, start = talk.sentences[place], 0
     problem = _meant(open_ones, sentence)
     for clause, text in enumerate(sentence.clauses):
@@ -192,7 +194,10 @@ def _helped_after_all(open_ones: list[_Problem], talk: Talk, place: int, since: 
 
 
 def _step_before(talk: Talk, place: int) -> int | None:
-    """Return the place of the sentence before, if it is in the same message and tells an action of the user."""
+    """Return the index of the previous sentence, if it is in the same message and describes an action of the user.
+
+    Otherwise return None.
+    """
     before, sentence = talk.sentences[place - 1] if place else None, talk.sentences[place]
     if not before or before.message is not sentence.message or before.asked or before.code or _fails(before):
         return None
@@ -200,7 +205,10 @@ def _step_before(talk: Talk, place: int) -> int | None:
 
 
 def _answer_before(talk: Talk, place: int) -> int | None:
-    """Return the place of the first sentence with content in the message before, if that is the assistant's."""
+    """Return the index of the first sentence with content in the previous message, if the assistant wrote it.
+
+    Otherwise return None.
+    """
     first, last = message_before(talk, place)
     told = [at for at in range(first, last) if not talk.sentences[at].by_user and not talk.sentences[at].code]
     told = [at for at in told if talk.sentences[at].told and len(content(talk.sentences[at].text)) > 1]

@@ -18,8 +18,8 @@ Reason = Literal["count", "manual", "day_end"]
 Said = TypeVar("Said", Preference, Decision, Todo, Problem, Insight)
 
 _ACTIVE: Final = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~])"  # a backslash that would escape
-    r"|[`*\[\]~]|(?<![^\W_])_|_(?![^\W_])"  # code, emphasis, links, images
+    r"\\(?=[!-/:-@\[-`{-~])"  # a backslash that would escape the next character
+    r"|[`*\[\]~]|(?<![^\W_])_|_(?![^\W_])"  # marks of code, emphasis, links, images
     r"|^[#>+-]"
 )
 _NUMBERED: Final = re.compile(r"^(\d{1,9})([.)])")
@@ -67,7 +67,7 @@ def rendered(
 def safe(text: str) -> str:
     """Return a text as one line of Markdown that is displayed literally.
 
-    It cannot begin or contain markup, a comment, a heading or a list.
+    The line cannot begin or contain markup, a comment, a heading or a list.
     """
     line = " ".join(text.split())
     line = "".join(char for char in line if unicodedata.category(char) not in ("Cc", "Cs") and char not in _TURNING)
@@ -86,7 +86,10 @@ def _section(title: str, items: Sequence[str], labels: Labels) -> str:
 
 
 def _sources(ids: Sequence[str]) -> str:
-    """Return the comment with the sources. `--` is encoded too, because not all parsers allow it in a comment."""
+    """Return a Markdown comment with the sources of an item.
+
+    Also `--` is percent-encoded, because not all parsers allow it in a comment.
+    """
     encoded = (quote(one, safe="", errors="replace").replace("--", "-%2D") for one in ids)
     return f" <!-- sources: {' '.join(encoded)} -->"
 
@@ -96,7 +99,7 @@ def _marked(mark: str, text: str, labels: Labels) -> str:
 
 
 def _below(mark: str, text: str, labels: Labels) -> str:
-    """Return a line below an item, for a text that belongs to the item; "" if the text is empty."""
+    """Return the Markdown line for a text that belongs to the item above, or "" if the text is empty."""
     return f"\n  - {_marked(mark, text, labels)}" if safe(text) else ""
 
 

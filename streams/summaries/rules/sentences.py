@@ -60,8 +60,9 @@ class Sentence:
     """A sentence of a message. White space is reduced to single blanks.
 
     `clauses` include the marks that end them. `opened` are the clauses without opening words ("Well, by the way, …").
-    The first `told` clauses are statements, the others a question: "I like tea, and you?" has both. `cues` belong to
-    the language of most of the message. `code` marks a line of a traceback or of a code block.
+    The first `told` clauses are statements, and the remaining clauses are a question: "I like tea, and you?" has
+    both. `cues` are the cues of the main language of the message. `code` marks a line of a traceback or of a code
+    block.
     """
 
     text: str
@@ -82,7 +83,10 @@ class Sentence:
         return self.message.role is Role.USER
 
     def span(self, first: int, last: int) -> str:
-        """Return the clauses from `first` to before `last`, without opening words and marks at the edges."""
+        """Return the clauses from `first` to before `last` as one text.
+
+        Opening words, and marks at the edges of the text, are removed.
+        """
         return trimmed(self.opened[first] + "".join(self.clauses[first + 1 : last]))
 
 
@@ -92,7 +96,7 @@ def trimmed(text: str) -> str:
 
 
 def tells(text: str) -> bool:
-    """True if the text has a word with a meaning. A single Chinese character counts as such a word here."""
+    """True if the text has a word with a meaning. Here a single Chinese character counts as a word with a meaning."""
     return bool(content(text) or _CJK.search(text))
 
 
@@ -125,7 +129,7 @@ def shortened(text: str, chars: int) -> str:
 
 
 def parted(text: str, cues: Cues) -> tuple[str, str]:
-    """Split a text at "because". Return the statement and its reason; the reason is "" if the text gives none."""
+    """Split a text at "because". Return the statement and its reason, which is "" if the text gives no reason."""
     why = cues.because.search(text)
     if why and (before := trimmed(text[: why.start()])):
         return before, trimmed(captured(why))
@@ -161,15 +165,17 @@ def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:
 
 
 def is_chinese(text: str) -> bool:
-    """True if `script_of` takes the text for Chinese."""
+    """True if the text is Chinese, as `script_of` decides."""
     return script_of(text) == "zh"
 
 
 def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
-    """Return the language of a text that is mostly Chinese, Japanese or Korean; None for any other text.
+    """Return the language of a text that is mostly Chinese, Japanese or Korean, or None for any other text.
 
-    "Mostly" means that it has more of their characters than words in other letters: "我住在 Berlin" is Chinese. A
-    text is Japanese if enough of its characters are kana, and Korean if most of them are hangul.
+    A text is mostly in these languages if it has more characters of their scripts than words in other letters. For
+    example, "我住在 Berlin" is Chinese.
+
+    A text is Japanese if enough of its characters are kana, and Korean if most of them are hangul.
     """
     if text.isascii():
         return None
@@ -182,7 +188,7 @@ def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of the text that sentences cannot cross: (piece, True if it is code)."""
+    """Split the text where a sentence must end. Yield each piece, with True if the piece is code."""
     start = 0
     for parting in _APART.finditer(text):
         if piece := text[start : parting.start()].strip():
@@ -203,7 +209,7 @@ def _wholes(text: str) -> list[tuple[int, int]]:
 
 
 def _outside(marks: Iterable[re.Match[str]], text: str) -> Iterator[re.Match[str]]:
-    """Yield the marks that are outside titles, quotations and addresses."""
+    """Yield the punctuation marks that are outside titles, quotations and addresses."""
     wholes = _wholes(text)
     for mark in marks:
         if not any(start <= mark.start() < end for start, end in wholes):

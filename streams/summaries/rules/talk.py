@@ -1,4 +1,4 @@
-"""The sentences of a day, a record of the clauses that have become items, and the selection of items."""
+"""The sentences of a day's conversation, a record of the clauses that became items, and the selection of items."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Spot(NamedTuple):
 
 
 class Talk:
-    """The sentences of a day. A clause becomes at most one item: the first rule that takes it decides the kind."""
+    """The sentences of a day. A clause is part of at most one item.
+
+    The first rule that takes a clause decides the kind of the item.
+    """
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         self.sentences: Final = sentences_of(turns)
@@ -41,7 +44,10 @@ class Talk:
         self._idle: dict[tuple[int, int], bool] = {}
 
     def spots(self, first: int = 0, last: int | None = None) -> Iterator[Spot]:
-        """Yield the statements of both speakers that no item has taken, from sentence `first` to before `last`."""
+        """Yield the statements of both speakers that are not part of an item yet.
+
+        `first` and `last` are indexes of sentences. The sentence at `last` is not included.
+        """
         for place, sentence in enumerate(self.sentences[first:last], first):
             if not sentence.code:
                 for clause in range(sentence.told):
@@ -63,18 +69,19 @@ class Talk:
         return known
 
     def taken(self, place: int, clause: int | None = None) -> bool:
-        """True if this clause has become an item. Without `clause`: if any clause of the sentence has."""
+        """True if this clause is part of an item. Without `clause`, True if any clause of the sentence is."""
         clauses = range(len(self.sentences[place].clauses)) if clause is None else (clause,)
         return any((place, clause) in self._taken for clause in clauses)
 
     def take(self, place: int, first: int, last: int) -> None:
-        """Note that the clauses from `first` to before `last` have become an item."""
+        """Record that the clauses of a sentence from index `first` to before `last` are part of an item."""
         self._taken.update((place, clause) for clause in range(first, last))
 
     def reach(self, spot: Spot) -> int:
         """Return the index of the clause before which an item that begins at `spot` ends.
 
-        It ends before a new subject, a question, small talk, another item, or a clause that would make it too long.
+        The item ends before a new subject, a question, small talk, another item, or a clause that would make it too
+        long.
         """
         sentence = spot.sentence
         chars = len(spot.text)
@@ -101,7 +108,7 @@ class Found(NamedTuple, Generic[Kind]):
 
 
 def kept(found: Iterable[Found[Kind]], most: int) -> tuple[Kind, ...]:
-    """Return the `most` items with the highest worth, in the order of the day.
+    """Return at most `most` items: the items with the highest worth, in the order of the day.
 
     A repetition of an item is not returned, but its sources are added to that item.
     """
@@ -130,7 +137,7 @@ def alike(one: str, other: str) -> bool:
 def message_before(talk: Talk, place: int) -> tuple[int, int]:
     """Return the range of sentences (first, end) of the message before the message of the sentence at `place`.
 
-    The range is empty if there is no such message in the same session.
+    The range is empty if the session has no earlier message, or if a message of another session comes between.
     """
     said = talk.sentences
     last = place

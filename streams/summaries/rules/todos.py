@@ -1,4 +1,4 @@
-"""Tasks: those that the user names, and those that follow from the conversation."""
+"""Finds tasks that the user names, and tasks that follow from the conversation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def named(talk: Talk) -> Iterator[Found[Todo]]:
 
 
 def following(talk: Talk) -> Iterator[Found[Todo]]:
-    """Yield the intentions of the user, the proposals that the user accepts, and the promises of the assistant."""
+    """Yield as tasks: intentions of the user, proposals that the user accepts, and promises of the assistant."""
     for spot in talk.spots():
         if talk.taken(spot.place, spot.clause):
             continue
@@ -71,7 +71,7 @@ def _todo(talk: Talk, spot: Spot, task: re.Match[str], *, inferred: bool) -> Ite
 
 
 def _what_and_when(spot: Spot, task: re.Match[str]) -> tuple[str, str]:
-    """Return the task, beginning with its verb, and the time that is named before it; "" if none is named."""
+    """Return the task, beginning with its verb, and the time that is named before the task, or ""."""
     cues, what = spot.sentence.cues, captured(task).lstrip()
     if leading := cues.when.match(what):
         return what[leading.end() :].lstrip(" ，,").removeprefix("要"), trimmed(leading[0])
@@ -83,9 +83,9 @@ def _what_and_when(spot: Spot, task: re.Match[str]) -> tuple[str, str]:
 
 
 def _agreed(talk: Talk, spot: Spot) -> Found[Todo] | None:
-    """Return the task that the user accepts; None if there is none.
+    """Return the task that the user accepts in this clause, or None if there is none.
 
-    It is the first proposal in the message before, which must be the assistant's.
+    The task is the first proposal in the previous message, if the assistant wrote that message.
     """
     first, last = message_before(talk, spot.place)
     if first == last or talk.sentences[first].by_user:

@@ -87,8 +87,8 @@ def _follows(turn: Turn, before: Turn) -> bool:
 def _talked(talk: Talk) -> Iterator[_Talked]:
     """Yield the turns with content.
 
-    The text of a turn is the user's, with the first clauses of the assistant. If the turn has no message of the user,
-    the text is the assistant's.
+    The text of a turn consists of the clauses of the user, and of the first `REPLIES` clauses of the assistant. If
+    the user has no message in the turn, it consists of all clauses of the assistant.
     """
     for _, group in groupby(enumerate(talk.sentences), key=lambda placed: placed[1].turn.number):
         sentences = list(group)
@@ -104,7 +104,7 @@ def _talked(talk: Talk) -> Iterator[_Talked]:
 
 
 def _telling(talk: Talk, sentences: Iterable[tuple[int, Sentence]]) -> Iterator[Spot]:
-    """Yield the clauses that are more than small talk."""
+    """Yield the clauses of the sentences, without small talk."""
     for place, sentence in sentences:
         for clause, text in enumerate(sentence.opened):
             if not sentence.code and len(text) > 1 and content(text) and not talk.idle(place, clause):
@@ -128,7 +128,10 @@ def _says_little(group: Sequence[_Talked], title: str) -> bool:
 
 
 def _best(group: Sequence[_Talked], cosines: Mapping[str, float], others: Sequence[str]) -> str:
-    """Return the name that is nearest to the mean of the group and not `alike` any of the `others`; "" if none is."""
+    """Return the best name for the group that is not `alike` any of the `others`, or "" if there is none.
+
+    The best name is near to the mean of the group's vectors, and has the form of a name.
+    """
     best, text = 0.0, ""
     in_turns = Counter(name for turn in group for name in {name.text.casefold() for name in turn.names})
     for turn in group:

@@ -25,10 +25,10 @@ def turns_of(messages: Iterable[ChatMessage], limits: Limits) -> list[Turn]:
 
 
 def turns_in(said: Iterable[Said], limits: Limits) -> list[Turn]:
-    """Return the turns of one user's sessions, in the order in which they began.
+    """Return the turns of one user's sessions, in the order in which the turns began.
 
-    Each session is cut into turns separately, as it is cut in short-term memory, so that simultaneous sessions do not
-    mix. A repeated message is dropped, because it is a producer's retry.
+    Each session is cut into turns separately, by the same rules as in short-term memory. So simultaneous sessions do
+    not mix. A repeated message is dropped, because it is a producer's retry.
     """
     sessions: dict[str, dict[str, Message]] = {}
     for session_id, message in sorted(said, key=_time):

@@ -1,4 +1,4 @@
-"""Makes vectors of texts from their words. So topics can be separated without a model."""
+"""Makes vectors of texts from the words in the texts, so that topics can be separated without an embedding model."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def word_vectors(texts: Sequence[str], titles: Sequence[str] = ()) -> tuple[Vect
     """Return the unit vectors of texts and of titles, float32[n, d]. The columns are the words of the texts.
 
     The fewer texts contain a word, the higher is its weight (TF-IDF; several occurrences in a text count as one).
-    Words without meaning do not count. Chinese words are pairs of characters, as in a search. A word that only a
-    title has increases the title's length, so its cosines are lower. Without known words, a vector is zeros.
+    Words without meaning do not count. Chinese words are pairs of characters, as in a search. A word that occurs in a
+    title but in no text makes the cosines of this title lower. The vector of a text without known words consists of
+    zeros.
     """
     said = [content(text) for text in texts]
-    # Sorted, because the order of a set differs between processes.
+    # Sort the words, because the order of a set differs between processes.
     frequency = Counter(word for words in said for word in sorted(words))
     columns = {word: place % MOST_COLUMNS for place, word in enumerate(frequency)}
     worths = {word: math.log1p(len(texts) / count) for word, count in frequency.items()}

@@ -20,8 +20,8 @@ from streams.intake.rules.session_changes import SessionChanges
 
 #: Seconds for which steps are recorded after the dashboard has read them.
 WATCHED_SECONDS: Final = 30.0
-#: The maximum number of steps that are kept, and the approximate maximum of one batch. Under load, people can read
-#: only the newest steps.
+#: The maximum number of stored steps, and the approximate maximum number of steps that one batch records. Under load,
+#: people can read only the newest steps.
 MOST_STEPS: Final = 600
 MOST_A_BATCH: Final = 60
 SHOWN_CHARS: Final = 280
@@ -34,7 +34,7 @@ class Step:
     """One step of the flow. `number` orders this worker's steps. `at` is the wall-clock time (epoch ms).
 
     `message_ids` connect the steps about the same messages. `memory_id` is the id of the memory that the exchange
-    becomes, or would become. Only decisions have `parts`; decisions and memories have an `importance`.
+    becomes, or would become. Only decisions have `parts`. Only decisions and memories have an `importance`.
     """
 
     number: int
@@ -51,7 +51,7 @@ class Step:
 
 
 class Flow:
-    """The newest steps. Agents check `open` before they record anything."""
+    """The newest steps of the live flow. Agents record steps only while `open` is True."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, now: Callable[[], int] = now_ms) -> None:
         self._monotonic, self._now = monotonic, now
@@ -65,7 +65,7 @@ class Flow:
         return list(self._steps)
 
     def tick(self) -> None:
-        """Stop recording and drop the steps when the last look is older than `WATCHED_SECONDS`."""
+        """Stop recording and drop the steps if the dashboard has not read them for `WATCHED_SECONDS`."""
         if self.open and self._monotonic() > self._until:
             self.open = False
             self._steps.clear()
@@ -75,7 +75,7 @@ class Flow:
         self._steps = deque((step for step in self._steps if step.user_id != user_id), MOST_STEPS)
 
     def heard(self, told: Mapping[tuple[str, str], Sequence[tuple[int, SessionInput]]]) -> None:
-        """Record the messages of one batch, given by user and session."""
+        """Record the messages of one batch. `told` has the messages by user and session."""
         said = [(ids, one) for ids, several in told.items() for _, one in several if isinstance(one, Message)]
         for (user_id, session_id), message in said[-MOST_A_BATCH:]:
             self._note(

@@ -41,7 +41,7 @@ class Readings:
         return iter(list(self._taken))
 
     def take(self, lag: Mapping[tuple[str, int], int], now: int | None = None) -> Reading:
-        """Take a reading of the counters now."""
+        """Read the counters now. Store the reading, and return it."""
         metrics = self._metrics
         reading = Reading(
             at=now_ms() if now is None else now,

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class RatingChat(NamedTuple):
-    """A chat model and its settings."""
+    """The chat model that rates exchanges, and its settings."""
 
     chat: ChatModel
     settings: RaterSettings
 
 
 class Chats:
-    """The configured chat models.
+    """The chat models that the settings configure.
 
     A model that is not configured is None. Then the local estimator rates the exchanges, and the extraction makes the
     summaries.

@@ -1,4 +1,4 @@
-"""Builds the jobs that take checkpoints and restore partitions. Without a store in the settings, there are none."""
+"""Builds the jobs that take checkpoints and restore partitions, if the settings name a checkpoint store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tables.memories.catalog.reembedding import VectorModel
 
 
 class Checkpointing:
-    """The jobs that take checkpoints and restore from them. It follows Faust's partition assignments.
+    """The jobs that take checkpoints and restore partitions. They learn of Faust's partition assignments.
 
     Raises `StoreUnavailable` if no client of the store can be made.
     """
@@ -40,8 +40,8 @@ class Checkpointing:
         self.restoring: Restoring | None = None
         self.warm: WarmJob | None = None
         copies, restoring = data / "warm", data / "restoring"
-        # Remove the files that a killed worker left: they may contain data that was forgotten later. Put back the
-        # shards that it had set aside.
+        # Remove the files that a killed worker left, because they may contain data that was forgotten later. Put back
+        # the shards that the worker had set aside.
         shutil.rmtree(data / "copied", ignore_errors=True)
         drop_left(restoring)
         for aside in restoring.glob(f"*{FORMER}"):
@@ -128,14 +128,14 @@ class Checkpointing:
             await self.job.last()
 
     def warnings(self) -> list[str]:
-        """Problems that do not stop the worker."""
+        """Return warnings about problems with checkpoints that do not stop the worker."""
         return [] if self.job is None else self.job.warnings()
 
     def waiting(self) -> list[str]:
-        """The reasons why shards are not open yet."""
+        """Return the reasons why shards are not open yet."""
         return [] if self.restoring is None else self.restoring.waiting()
 
 
 def _newest(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
-    """Return the higher offset of each partition."""
+    """Return the higher of the two offsets of each partition."""
     return {partition: max(one.get(partition, 0), other.get(partition, 0)) for partition in one.keys() | other.keys()}

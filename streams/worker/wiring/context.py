@@ -39,10 +39,10 @@ PREFIXES: Final = {EXCHANGES: b"e", NOTES: b"n", PENDING_SUMMARIES: b"p", SESSIO
 
 @dataclass(frozen=True)
 class Context:
-    """The dependencies of a pipeline in a worker or a replay: settings, clock, the outbox for records, and others.
+    """The dependencies of a pipeline in a worker or a replay, such as settings, clock, and the outbox for records.
 
     `on_failure` is called with an error that must not be ignored, and the name of the place where it happened.
-    `spans` records the work.
+    `spans` makes spans of the work.
     """
 
     settings: Settings
@@ -129,7 +129,7 @@ class WorkerContext(Context):
         return self.stores.table(changelog_of(self.settings.kafka.group_id, table), PREFIXES[table])
 
     def partition_of(self, user_id: str) -> int:
-        """The partition, and so the shard, of a user."""
+        """Return the partition of a user. The user's shard has the same number."""
         return partition_of(user_id, self.partitions)
 
     @property

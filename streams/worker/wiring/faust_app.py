@@ -1,4 +1,4 @@
-"""The Faust app of a worker: its options for the broker, for reading and for producing."""
+"""The Faust app of a worker, with its options for the connection to the broker, for reading and for producing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from schemas.settings import KafkaSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from streams.kafka.clients.tls import ssl_context
 
-#: The maximum size of a produced batch in bytes. Brokers accept 1 MiB by default. Large batches make a commit faster,
-#: because it has fewer of them.
+#: The maximum size of a produced batch in bytes. Brokers accept 1 MiB by default. With large batches, a commit
+#: produces fewer batches and so is faster.
 BATCH_BYTES: Final = 900_000
 
 
@@ -31,8 +31,8 @@ def faust_app(settings: Settings) -> faust.App:
         topic_allow_declare=False,  # `worker_topics` has created the topics
         consumer_auto_offset_reset="earliest",
         stream_wait_empty=False,
-        # No standby replicas: the checks for silence and expiry would take the rows of other workers' partitions for
-        # ours.
+        # No standby replicas, because the checks for silent sessions and expired notes would treat the rows of other
+        # workers' partitions as rows of this worker.
         table_standby_replicas=0,
         broker_max_poll_records=16_000,
         broker_commit_interval=kafka.commit_seconds,
@@ -43,8 +43,8 @@ def faust_app(settings: Settings) -> faust.App:
         producer_linger=0.02,
         producer_max_batch_size=BATCH_BYTES,
         producer_max_request_size=MAX_RECORD_BYTES,
-        # Events wait while an embedding service is down. Our log reports this once a minute. With short limits, Faust
-        # would also log it for each partition every few seconds.
+        # While an embedding service is down, events wait, and our log reports this once a minute. With shorter
+        # limits, Faust would also log it for each partition every few seconds.
         stream_processing_timeout=86_400.0,
         broker_commit_livelock_soft_timeout=86_400.0,
     )

@@ -1,4 +1,4 @@
-"""Stops Faust: pending records are delivered to the broker, or given up."""
+"""Stops Faust. Before it stops, pending records are delivered to the broker, or given up after some seconds."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from streams.worker.wiring.context import WorkerContext
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a stop waits for the broker to accept the last accesses. They are a part of `FLUSH_SECONDS`.
+#: Seconds for which a stopping worker waits for the broker to accept the last accesses. They are a part of
+#: `FLUSH_SECONDS`.
 TELL_SECONDS: Final = 2.0
-#: Seconds that a stop waits for the broker to accept all pending records.
+#: Seconds for which a stopping worker waits for the broker to accept all pending records.
 FLUSH_SECONDS: Final = 6.0
-#: Seconds that a stop waits for the cancelled tasks if the broker has not accepted the records. Then it leaves the
-#: tasks running.
+#: If the broker has not accepted the records: seconds for which a stopping worker waits until the cancelled tasks
+#: have ended. After that, the tasks are left running.
 LEAVE_SECONDS: Final = 2.0
 
 
 class FaustRun:
-    """Stops Faust in two steps, `stop` and `leave`. Between them, the worker ends writes and closes its shards."""
+    """Stops Faust in two steps, `stop` and `leave`. Between the steps, the worker ends writes and closes shards."""
 
     def __init__(self, context: WorkerContext, recall: Recall, broker: BrokerLink) -> None:
         self._faust, self._hot, self._recall, self._broker = context.faust, context.hot, recall, broker

@@ -1,4 +1,4 @@
-"""Builds the intake: records of `conversations` → windows → promotions."""
+"""Builds the intake, which adds the records of `conversations` to windows, and promotes exchanges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Lag = Callable[[], Mapping[tuple[str, int], int]]
 
 #: Seconds between two checks for silent sessions, and between two measurements of the lag.
 TICK_SECONDS: Final = 1.0
-#: Seconds between two runs that drop expired notes. No answer shows an expired note that is not dropped yet.
+#: Seconds between two runs that drop expired notes. An expired note that is not dropped yet is not shown in answers.
 NOTES_SECONDS: Final = 60.0
 
 
@@ -128,7 +128,7 @@ def kept_tables(context: WorkerContext) -> KeptTables:
 
 
 def session_notes(context: Context, shards: OwnedShards, intake: Intake) -> SessionNotes:
-    """Build the part for notes, the explicit short-term memories.
+    """Build the component for notes, which are explicit short-term memories.
 
     Notes arrive on the topic `long-term`, and end with their sessions.
     """

@@ -24,7 +24,7 @@ def long_term_agent(
     read: Read,
     born: Born = lambda partition, memories: None,
 ) -> LongTermAgent:
-    """Build the agent. `read` reads the records that a shard lacks, and `born` is called with new memories."""
+    """Build the long-term agent. `read` reads records that a shard lacks. `born` is called with new memories."""
     return LongTermAgent(
         shards=shards,
         inbox=context.inbox(decoder(context.settings.memory)),
@@ -49,7 +49,7 @@ def tombstones(shards: OwnedShards) -> Tombstones:
 
 
 def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
-    """Build the search. It also counts the accesses to the memories that it finds."""
+    """Build the search over memories and windows. It also counts accesses to the memories that it finds."""
     return Recall(
         shards=shards,
         said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),

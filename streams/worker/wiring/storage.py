@@ -30,11 +30,11 @@ class Storage:
         )
 
     def start(self) -> None:
-        """Start loading the model."""
+        """Start loading the embedding model."""
         self.shards.models.current.start()
 
     async def close(self) -> None:
-        """Save and close the shards, then end their models."""
+        """Save and close the shards, then stop the embedding models."""
         try:
             await self.shards.close()
         finally:

@@ -1,4 +1,4 @@
-"""Builds the agent that turns records of `summary-requests` into daily files, and these into memories."""
+"""Builds the agent that writes daily summary files for records of `summary-requests`, and makes memories of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tables.summaries.pending_summaries import PendingSummaries
 def summaries_agent(
     context: WorkerContext, shards: OwnedShards, chats: Chats, plan: SummaryPlan, pending: PendingSummaries
 ) -> SummariesAgent:
-    """Build the agent; `pending` is the table of requests that failed before."""
+    """Build the agent. `pending` is the table of requests that failed before, and are tried again."""
     return SummariesAgent(
         plan=plan,
         folder=context.settings.data_dir / "memory",

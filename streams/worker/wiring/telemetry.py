@@ -1,4 +1,4 @@
-"""Builds the spans of a worker: recorded and exported if telemetry is on, otherwise none."""
+"""Builds the spans of a worker, which are recorded and exported only if telemetry is on."""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ from tables.windows.window_stores import WindowStores
 
 
 class WindowCopy(NamedTuple):
-    """The `Copy` of `streams.shards.restore.accompanying_rows`, in `folder`. `positions` are by changelog."""
+    """The implementation of `Copy` for window rows, with its files in `folder`.
+
+    `positions` has the position of each changelog.
+    """
 
     folder: Path
     files: Sequence[SnapshotFile]
@@ -40,9 +43,9 @@ class WindowCopies:
         return self._stores.changes(partition)
 
     async def copy(self, partition: int) -> WindowCopy | None:
-        """Copy the partition's rows; None if they are not open, or cannot be copied.
+        """Return a copy of the partition's rows, or None if they are not open or cannot be copied.
 
-        Then the checkpoint has no window rows. Nothing is lost, because the changelogs have all rows.
+        Without a copy, the checkpoint has no window rows. Nothing is lost, because the changelogs have all rows.
         """
         return await asyncio.to_thread(self._copied, partition)
 

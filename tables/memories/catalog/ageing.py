@@ -18,7 +18,8 @@ from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.next_checks import NEVER, NextChecks
 from tables.vectors.index import Seqs
 
-#: A recompute of more memories than this drops its temporary table at once. A smaller table stays until the next one.
+#: A recompute of more memories than this drops its temporary table at its end. A smaller table stays until the next
+#: recompute.
 _MANY: Final = 10_000
 
 
@@ -43,8 +44,8 @@ class Ageing:
 
         `before` is called before the commit, with the numbers of the memories whose state changes.
 
-        Only these memories are looked at: new ones, those touched since the last call, and those that are old enough
-        for another state by now. All memories are looked at in the first call, after a change of settings, and if
+        Only some memories are examined: new ones, those touched since the last call, and those that may be old enough
+        for another state by now. All memories are examined in the first call, after a change of settings, and if
         `now` is earlier than in the last call.
         """
         formula = _formula(now, lifecycle)
@@ -75,7 +76,7 @@ class Ageing:
                 )
                 self._info.write(ShardInfo(changes=(self._info.read().changes or 0) + 1))
         looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
-        self._next_checks.set(seqs, NEVER)  # this stays for memories that no longer exist
+        self._next_checks.set(seqs, NEVER)  # `NEVER` stays for memories that no longer exist
         self._next_checks.set(looked_at["seq"], looked_at["due_at"])
         self._db.unregister("due")
         if len(seqs) > _MANY:
@@ -83,7 +84,10 @@ class Ageing:
         return users
 
     def _settings_changed(self, formula: dict[str, float]) -> str | None:
-        """Store the settings. Return "settings" if the states come from other or unknown ones; else None."""
+        """Store the lifecycle settings. Return "settings" if the stored states come from other or unknown settings.
+
+        Return None if they come from the same settings.
+        """
         by = " ".join(f"{value:g}" for name, value in formula.items() if name != "now")
         if self._info.read().lifecycle == by:
             return None
@@ -91,7 +95,7 @@ class Ageing:
         return "settings"
 
     def touched(self, seqs: Iterable[int]) -> None:
-        """Make the next recompute look at these memories, because values of their score formula may have changed."""
+        """Make the next recompute examine these memories, because values of their score formula may have changed."""
         self._next_checks.set(np.fromiter(seqs, np.int64), 0)
 
     def _numbers_above(self, seq: int) -> Seqs:
@@ -99,7 +103,7 @@ class Ageing:
         return np.asarray(found, np.int64)
 
     def unpublished(self, limit: int = 1000) -> list[Transition]:
-        """Return at most `limit` transitions that are not on their topic yet, oldest first."""
+        """Return at most `limit` transitions that are not published to the topic `transitions` yet, oldest first."""
         rows = self._db.execute(
             "SELECT memory_id, user_id, from_state, to_state, score, epoch_ms(occurred_at), reason "
             "FROM transitions WHERE NOT published ORDER BY rowid LIMIT ?",
@@ -121,7 +125,7 @@ class Ageing:
         ]
 
     def mark_published(self, count: int) -> None:
-        """Mark the oldest `count` unpublished transitions as published on their topic."""
+        """Mark the oldest `count` unpublished transitions as published."""
         self._db.execute(
             "UPDATE transitions SET published = true WHERE rowid IN "
             "(SELECT rowid FROM transitions WHERE NOT published ORDER BY rowid LIMIT ?)",
@@ -134,20 +138,20 @@ class Ageing:
         return {state: counts.get(state.value, 0) for state in State}
 
     def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
-        """Return the number of memories by whole points of their score, as of `now` (epoch ms)."""
+        """Return the number of memories by their score as of `now` (epoch ms), rounded down to a whole number."""
         formula = _formula(now, lifecycle)
         del formula["active"], formula["cold"]
         return dict(self._db.execute(statement("score_points"), formula).fetchall())
 
     def daily_transitions(self, since: int, now: int) -> dict[StateChange, int]:
-        """Return the number of changes by UTC day and pair of states, from `since` to `now` (epoch ms)."""
+        """Return the number of changes of state, by UTC day and pair of states, from `since` to `now` (epoch ms)."""
         rows = self._db.execute(statement("daily_transitions"), {"since": since, "now": now}).fetchall()
         return {StateChange(*row[:3]): row[3] for row in rows}
 
     def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
         """Return the number of memories in each state at the end of each UTC day, from `since` to `now` (epoch ms).
 
-        Days with no memory in a state have a zero.
+        If no memory is in a state at the end of a day, the number is 0.
         """
         rows = self._db.execute(
             "FROM states_between(make_timestamp_ms($since), make_timestamp_ms($now))", {"since": since, "now": now}

@@ -35,7 +35,7 @@ class Archived:
 
 
 class ArchiveTable:
-    """The table `archive` of a catalog. Its changes belong to the catalog's transactions."""
+    """The table `archive` of a catalog. Changes of the table are part of the catalog's transactions."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
         self._db = db
@@ -45,7 +45,7 @@ class ArchiveTable:
         self._db = db
 
     def by_id(self, names: Collection[tuple[str, uuid.UUID]]) -> list[Memory]:
-        """Return the archived memories with these pairs of user and id. Pairs without one are left out."""
+        """Return the archived memories with these pairs of user and id. Pairs without a memory are left out."""
         wanted = {"user_id": texts([user_id for user_id, _ in names]), "id": uuids(identity for _, identity in names)}
         self._db.register("wanted", pa.table(wanted))
         rows = self._db.execute(f"SELECT {COLUMNS} FROM archive SEMI JOIN wanted USING (id, user_id)").fetchall()

@@ -66,7 +66,7 @@ class Catalog(CatalogQueries):
             self.next_seq = info.next_seq
             #: The offset in the log up to which the events are applied; 0 in a new shard.
             self.position = info.position or 0
-            #: A counter that every commit of changes raises. It is 0 in a new shard.
+            #: A counter that every commit of changes increases by one. It is 0 in a new shard.
             self.changes = info.changes or 0
             self._ids, self._forgetting = KnownIds(), KnownIds()
             self._fill_known_ids()
@@ -93,7 +93,10 @@ class Catalog(CatalogQueries):
         return self.info, self._vectors, self._erasing, *parts
 
     def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
-        """Store a watermark and drop old event ids, as `Watermarks.add` does. Also drop them from the known ids."""
+        """Store a watermark and drop old event ids, as `Watermarks.add` does, also from the known ids in memory.
+
+        Return the number of event ids that were dropped.
+        """
         dropped = self.watermarks.add(mark, now, keep_days)
         if dropped:
             self._ids, self._forgetting = KnownIds(), KnownIds()
@@ -102,11 +105,11 @@ class Catalog(CatalogQueries):
 
     @property
     def to_erase(self) -> bool:
-        """Whether the file's pages or write-ahead log may still contain forgotten data."""
+        """True if the file's pages or its write-ahead log may still contain forgotten data."""
         return bool(self.info.read().to_erase)
 
     def erase(self) -> None:
-        """Rewrite the files so that they contain existing rows only. It takes as long as copying them.
+        """Rewrite the files so that they contain existing rows only. This takes as long as a copy of the files.
 
         Raises `DataDirError` if the disk has no room for a copy; the old file then stays in use.
         """
@@ -125,12 +128,12 @@ class Catalog(CatalogQueries):
     def hold(self) -> Held:
         """Write all commits into the files. From then on, the bytes of `held_files` do not change.
 
-        They stay as they are until `release`, or until a memory is forgotten or a file is replaced.
+        The hold lasts until `release`, or until a memory is forgotten or a file is replaced.
         """
         return self._hold.begin()
 
     def release(self, held: Held | None = None) -> None:
-        """End this hold, or without an argument the present one, if any."""
+        """End the hold `held`, or the present hold if no argument is given."""
         self._hold.end(held)
 
     @property
@@ -141,7 +144,7 @@ class Catalog(CatalogQueries):
 
     @property
     def bytes(self) -> int:
-        """The size of the DuckDB file."""
+        """The size of the DuckDB file, in bytes."""
         return self._file.path.stat().st_size
 
     def limit_memory(self, memory: int) -> None:
@@ -204,7 +207,10 @@ class Catalog(CatalogQueries):
         return stamp
 
     def fits(self, stamp: Stamp | None) -> bool:
-        """Whether a manifest with this stamp fits this catalog: the stamp is the newest one, or the one before it."""
+        """Return whether a manifest with this stamp fits this catalog.
+
+        The stamp must be the newest one, or the one before it.
+        """
         if stamp is None:
             return False
         info = self.info.read()
@@ -261,7 +267,7 @@ class Catalog(CatalogQueries):
             self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
 
     def recompute(self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None]) -> list[str]:
-        """Store the states as of `now` (epoch ms). Return users whose memories changed: see `Ageing.recompute`."""
+        """Store the states as of `now` (epoch ms), by `Ageing.recompute`. Return the users whose memories changed."""
         users = self.ageing.recompute(now, lifecycle, before)
         self.changes += bool(users)
         return users
@@ -285,9 +291,9 @@ class Catalog(CatalogQueries):
         )
 
     def _add_sources(self, memories: Sequence[Memory]) -> None:
-        """Update the message ids of memories whose sources changed.
+        """Update the message ids of these memories, whose sources changed.
 
-        The other memories are left alone, because an update of a list makes DuckDB rewrite the whole row.
+        `_update` does not write message ids, because an update of a list makes DuckDB rewrite the whole row.
         """
         if memories:
             sources = {memory.seq: list(memory.message_ids) for memory in memories}
@@ -308,14 +314,14 @@ class Catalog(CatalogQueries):
         self._append("links", changes.links)
 
     def _note(self, changes: Changes) -> None:
-        """Append near-copies, transitions, history and tombstones."""
+        """Append the batch's near-copies, transitions, history entries and tombstones to their tables."""
         self._append("merged", changes.merged)
         self._append("transitions", changes.moves, "*, false")
         self._append("history", changes.history)
         self._append("tombstones", changes.tombstones)
 
     def erasure(self, user_id: str) -> Erasure:
-        """Return a user's erasure receipt: the forget commands, and the number of rows that are left."""
+        """Return a user's erasure receipt: the forget commands, and the number of the user's rows that are left."""
         return erasure(self._db, user_id, self.to_erase)
 
     def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:

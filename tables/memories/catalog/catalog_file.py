@@ -1,4 +1,4 @@
-"""The DuckDB file of a catalog: its lock, its connection, and its rewriting, which leaves no deleted byte."""
+"""The DuckDB file of a catalog: its lock, its connection, and the rewrite that erases the bytes of deleted rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tables.database.shard_info import drop_info
 from tables.paths import quoted, synced
 from tables.reached import CATALOG
 
-#: Bytes of pages that an idle database keeps. The other pages are in the system's page cache, which can drop them.
+#: Bytes of pages that an idle database keeps in its memory. The operating system may still cache the other pages, but
+#: it can drop them.
 _AT_REST: Final = 16 << 20
-#: The size in bytes of the write-ahead log from which `rest` makes a checkpoint. Until a checkpoint, DuckDB keeps the
-#: log's changes in memory.
+#: If the write-ahead log has at least this many bytes, `rest` makes a checkpoint. Before a checkpoint, DuckDB keeps
+#: the log's changes in memory.
 _LARGE_LOG: Final = 32 << 20
 #: The size of the write-ahead log at which DuckDB itself makes a checkpoint.
 _CHECKPOINT_AT: Final = "128MB"
@@ -78,7 +79,7 @@ class CatalogFile:
         limit_memory(self.db, memory)
 
     def rest(self) -> None:
-        """Release memory: the pages that a scan has read and, if the log is large, its changes.
+        """Release DuckDB's memory: pages that a scan has read and, if the write-ahead log is large, its changes.
 
         A checkpoint releases the changes. During a `hold` no checkpoint is made, because the file is being copied.
         """
@@ -101,7 +102,10 @@ class CatalogFile:
         return bool(threshold == self._threshold)
 
     def hold(self) -> None:
-        """Make a checkpoint, and no other until `release`: changes go only into the log. Raises `duckdb.Error`."""
+        """Make a checkpoint, and then no further one until `release`, so that the main file does not change.
+
+        Until `release`, changes go only into the write-ahead log. Raises `duckdb.Error`.
+        """
         self.db.execute("CHECKPOINT")
         self.db.execute(f"SET checkpoint_threshold = '{_NEVER}'")
 
@@ -155,7 +159,7 @@ class CatalogFile:
 def owner_lock(folder: Path, partition: int) -> Iterator[None]:
     """Keep other processes from opening the catalog in a folder. This process must not have it open.
 
-    Raises `ShardLocked` if another process has it open, and `DataDirError`.
+    Raises `ShardLocked` if another process has the catalog open, and `DataDirError` if the disk fails.
     """
     lock = _taken_lock(folder / CATALOG, partition)
     try:
@@ -183,5 +187,5 @@ def _locked(path: Path, partition: int) -> ShardLocked:
 
 
 def _log_of(path: Path) -> Path:
-    """DuckDB's write-ahead log of a file."""
+    """Return the path of DuckDB's write-ahead log of a database file."""
     return path.with_name(f"{path.name}.wal")

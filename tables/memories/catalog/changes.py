@@ -1,4 +1,4 @@
-"""The changes of one batch of events, as rows."""
+"""The changes that one batch of events makes in a shard, as rows for the catalog's tables."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class UserCount(NamedTuple):
 class Tombstone(NamedTuple):
     """The record of a forgotten memory, or, if `memory_id` is None, of all the user's memories up to `forgotten_at`.
 
-    `seen_at` is the time of the newest memory that the user had then. Both times are epoch ms.
+    `seen_at` is the time of the newest memory that the user had at the forget command. Both times are epoch ms.
     """
 
     user_id: str
@@ -108,7 +108,10 @@ class Tombstone(NamedTuple):
         return self._replace(forgotten_at=self.seen_at)
 
     def covers(self, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
-        """Whether the tombstone is for this memory, or for all its user's memories created up to `forgotten_at`."""
+        """Return whether the tombstone is for this memory (user, id, creation time in epoch ms).
+
+        A tombstone without `memory_id` is for all memories that its user created up to `forgotten_at`.
+        """
         of_all = self.memory_id is None and created_at <= self.forgotten_at
         return self.user_id == user_id and (self.memory_id == memory_id or of_all)
 
@@ -143,12 +146,12 @@ class Changes:
     log_end: int | None = None
 
     def matrix(self) -> Vectors:
-        """Return the vectors of `new`, float32[n, d], in its order; `new` must not be empty."""
+        """Return the vectors of the memories in `new`, float32[n, d], in the same order; `new` must not be empty."""
         return matrix([self.vectors[seq] for seq in self.new])
 
     @property
     def changes_archive(self) -> bool:
-        """Whether the cached archive rows of the batch's users must be read again."""
+        """True if the cached archive rows of the batch's users must be read again."""
         return bool(self.archived or self.unarchived or self.forgotten or self.forgotten_users)
 
     @property

@@ -1,4 +1,4 @@
-"""Cleanup: queries for the memories that cleanup would archive or remove, with the reasons. They change nothing."""
+"""Cleanup: queries for the memories that cleanup would archive or remove, with the reasons. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ import duckdb
 from schemas.settings import LifecycleSettings
 from tables.database.migrations import statement
 
-#: Why a memory is a candidate. With the cause `archived` it is to be removed, with the others to be archived.
+#: The reason why a memory is a candidate. A candidate with the cause `archived` is to be removed. A candidate with
+#: another cause is to be archived.
 Cause = Literal["deprecated", "summarized", "archived"]
-#: Why a candidate stays.
+#: The reason why a candidate is neither archived nor removed.
 Exemption = Literal["pinned", "whitelist", "link", "recent access"]
 
 
 class Candidate(NamedTuple):
-    """A memory that has been in the condition `cause` since `since` (epoch ms), longer than allowed.
+    """A memory that cleanup would archive or remove, unless it has an exemption.
 
-    The score is as of the moment of the query.
+    It has been in the condition `cause` since the time `since` (epoch ms), which is longer than allowed. The score is
+    as of the moment of the query.
     """
 
     memory_id: uuid.UUID
@@ -36,7 +38,7 @@ class Candidate(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """The key under which candidates are counted."""
+    """The key under which candidates are counted: their cause and their exemption."""
 
     cause: Cause
     exemption: Exemption | None
@@ -44,9 +46,9 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The counts of all candidates, and a sample of them, sorted.
+    """The counts of all candidates for cleanup, and a sorted sample of them (`candidates`).
 
-    Candidates without an exemption come first. Each group is sorted by waiting time, longest first.
+    Candidates without an exemption come first. Then candidates are sorted by waiting time, longest first.
     """
 
     counts: Counter[Kind] = field(default_factory=Counter)
@@ -73,7 +75,7 @@ class Verdicts:
 
     @classmethod
     def together(cls, several: Iterable[Verdicts]) -> Self:
-        """Combine several verdicts, such as those of several shards."""
+        """Combine several verdicts, such as the verdicts of several shards."""
         all_of_them = list(several)
         return cls(
             sum((verdicts.counts for verdicts in all_of_them), Counter()),
@@ -96,7 +98,7 @@ class Cleanup:
         db.execute(statement("cleanup_macros"))
 
     def verdicts(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
-        """Return the verdicts as of `now` (epoch ms), for one user or all.
+        """Return the verdicts as of `now` (epoch ms), for one user, or for all users if `user_id` is None.
 
         The sample has at most `limit` candidates from `memories`, and at most `limit` from the archive.
         """

@@ -1,4 +1,4 @@
-"""Arrow columns of rows, so that one statement inserts all rows: a statement for each would take a millisecond."""
+"""Converts rows to Arrow columns, so that one statement inserts all rows. One statement takes about a millisecond."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def numbers(values: Sequence[float]) -> pa.Array:
     return pa.array(values, pa.float64())
 
 
-#: The function that makes the column of a field, by the field's name in the rows of `Changes`. All other fields are
-#: texts.
+#: By the name of a field in the rows of `Changes`, the function that converts its values to a column. Fields that are
+#: not listed are texts.
 _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
     "memory_id": uuids,
     "into_id": uuids,
@@ -51,7 +51,10 @@ _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
 
 
 def table_of(rows: Sequence[NamedTuple]) -> pa.Table:
-    """Return a table of these rows. There must be at least one; all have the same fields, which are the columns."""
+    """Return an Arrow table of these rows, with one column for each field.
+
+    There must be at least one row. All rows must have the same fields.
+    """
     columns: dict[str, pa.Array] = {}
     for place, name in enumerate(rows[0]._fields):
         stored: Callable[[Sequence[Any]], pa.Array] = _COLUMNS.get(name, texts)

@@ -17,14 +17,14 @@ from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.columns import texts, uuids
 from tables.memories.catalog.reembedding import ROWS, Reembedding
 
-#: A user, and the id of an event or memory. Events or memories of two users may have the same id.
+#: A user id, and the id of an event or memory. Events or memories of two users may have the same id.
 Named = tuple[str, uuid.UUID]
 
 #: Tables with a memory's own rows, which are found by its number.
 NUMBERED: Final = ("memories", "archive", "vectors", "vectors_next")
 #: Tables with rows about a user's memories, and their columns with the ids of these memories.
 NAMING: Final = {"history": ("memory_id",), "links": ("source_id", "target_id"), "merged": ("into_id", "memory_id")}
-#: Tables whose rows forgetting keeps, with the reasons.
+#: Tables whose rows stay when a memory or a user is forgotten, each with the reason.
 KEPT: Final = {
     "transitions": "the audit trail: ids, states and times. A reason that is not ours becomes 'erased'",
     "tombstones": "they keep forgotten memories from coming back when the log is read again",
@@ -54,10 +54,10 @@ class Erasing:
     def erase(
         self, memories: Sequence[int], archived: Sequence[int], forgotten: Sequence[Named], users: Sequence[str]
     ) -> None:
-        """Delete rows of `memories` and `archived` memories by number, and all rows about `forgotten` and `users`.
+        """Delete the rows with the numbers `memories` and `archived`, and all rows about `forgotten` and `users`.
 
-        The tables of `NAMING` then have no row about these `users`, or about the `forgotten` memories, which may have
-        been removed before. Before the call, memories that move to the archive must be copied into it.
+        `forgotten` are memories, which may have been removed before. The tables of `NAMING` then have no row about
+        them, and none about `users`. Before the call, copy memories that move to the archive into it.
         """
         for table, seqs in (("memories", memories), ("vectors", memories), ("archive", archived)):
             if seqs:

@@ -8,7 +8,7 @@ import duckdb
 
 from tables.memories.catalog.erasing import NAMING
 
-#: Tables that have another name in a receipt.
+#: By the name of a table, its name in a receipt, if the two names differ.
 _CALLED: Final = {"merged": "near_copies"}
 _OF_USER: Final = "SELECT count(*) FROM {} WHERE user_id = $user"
 #: By the table's name in a receipt, the query that counts its rows with words of the user.
@@ -21,9 +21,9 @@ _LEFT: Final = {
 
 
 class Forgotten(NamedTuple):
-    """The forget commands with the time `at` (epoch ms).
+    """The forget commands for a user that have the same time `at` (epoch ms).
 
-    `whole_user` is true if one was for the whole user. `ids` is the number of memory ids that were forgotten.
+    `whole_user` is true if one of them was for the whole user. `ids` is the number of memory ids that they named.
     """
 
     at: int
@@ -32,9 +32,10 @@ class Forgotten(NamedTuple):
 
 
 class Erasure(NamedTuple):
-    """A receipt: commands, oldest first, the number of deleted `memories`, and the number of rows `left` by table.
+    """The receipt of a user's forget commands, which are listed oldest first.
 
-    `in_pages` is true if pages of the catalog's file may still contain deleted rows. Its next rewrite removes them.
+    `memories` is the number of memories that were deleted, and `left` the number of the user's rows that are left, by
+    table. `in_pages` is true if the catalog's file may still contain deleted rows. Its next rewrite removes them.
     """
 
     commands: list[Forgotten]
@@ -58,6 +59,6 @@ def erasure(db: duckdb.DuckDBPyConnection, user_id: str, in_pages: bool) -> Eras
     left = {
         name: int(db.execute(sql, user).fetchall()[0][0])
         for name, sql in _LEFT.items()
-        if name != "vectors" or name in tables  # created with the first model
+        if name != "vectors" or name in tables  # this table is created with the first model
     }
     return Erasure([Forgotten(*row) for row in commands], int(memories), left, in_pages)

@@ -1,10 +1,10 @@
 """Hold: keeps the contents of a catalog's files unchanged for a time, so that they can be copied.
 
 DuckDB changes its main file only at its own checkpoints. Between two checkpoints it writes into the write-ahead log,
-and bulk appends go into blocks that no header names yet. So a hold begins with a DuckDB checkpoint, and allows no
-other until it ends. New vectors are appended to their file. The vectors of removed memories are zeroed after the
-hold. Forgetting does not wait for the end of a hold: it breaks the hold, and the copy must be started again. The
-replacement of a file breaks the hold as well.
+and bulk appends go into blocks that no header names yet. So a hold begins with a DuckDB checkpoint, and prevents
+further checkpoints until the hold ends. New vectors are appended to the file of vectors. The vectors of removed
+memories are zeroed after the hold. Forgetting does not wait for the end of a hold: it breaks the hold, and the copy
+must be started again. The replacement of a file breaks the hold as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Held:
 
     @property
     def broken(self) -> bool:
-        """Whether the hold has ended. Bytes that are read from now on may be of a later state of the files."""
+        """True if the hold has ended. Bytes that were read after its end may belong to a later state of the files."""
         return self._broken.is_set()
 
     def give_up(self) -> None:
@@ -57,14 +57,17 @@ class Hold:
         return self._held is not None
 
     def end(self, held: Held | None = None) -> None:
-        """End this hold, or without an argument the present one, if any. Postponed work runs now."""
+        """End the hold `held`, or the present hold if no argument is given, and run the postponed work.
+
+        If `held` is not the present hold, it has ended already, and nothing is done.
+        """
         if self._held is None or held not in (None, self._held):
             return
         self._held.give_up()
         self._held, later, self._later = None, self._later, []
         try:
             self._file.release()
-        except duckdb.Error as exc:  # the connection is closing; the next one makes checkpoints again
+        except duckdb.Error as exc:  # the connection is closing; a new one makes checkpoints again
             log.debug("%s: %s", self._file.path, exc)
         for work in later:
             work()

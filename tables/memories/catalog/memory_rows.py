@@ -16,7 +16,7 @@ COLUMNS = (
     "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, epoch_ms(created_at), "
     "epoch_ms(last_accessed), access_count, state, pinned, meta, summary_of, summarized_by, superseded_by"
 )
-#: The columns that both tables have.
+#: The columns that both tables, `memories` and `archive`, have.
 STORED = (
     "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, created_at, last_accessed, "
     "access_count, state, pinned, meta, summary_of, summarized_by, superseded_by"

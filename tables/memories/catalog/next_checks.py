@@ -1,4 +1,4 @@
-"""Next checks: the earliest time at which each memory's state can change. Until then, a recompute skips it."""
+"""Next checks: the earliest time at which each memory's state can change. An earlier recompute skips the memory."""
 
 from __future__ import annotations
 
@@ -25,25 +25,31 @@ class NextChecks:
 
     @property
     def nbytes(self) -> int:
-        """The size in memory, in bytes."""
+        """The bytes of memory that this object takes."""
         return self._runs.nbytes + self._moments.nbytes
 
     @property
     def newest(self) -> int:
-        """The highest number; -1 if there is none."""
+        """The highest memory number (`seq`); -1 if no memory was added."""
         return self._runs.highest
 
     def add(self, seqs: Seqs) -> None:
-        """Add numbers, which ascend and are above all others. They are due at once."""
+        """Add the numbers of new memories, ascending and higher than all numbers so far.
+
+        The next recompute will check these memories.
+        """
         if len(seqs):
             self._runs.add(seqs)
             self._moments = np.concatenate([self._moments, np.zeros(len(seqs))])
 
     def at(self, now: int) -> Seqs:
-        """Return the numbers that are due at `now`, ascending."""
+        """Return the numbers of the memories to check at `now` (epoch ms), ascending."""
         return self._runs.numbers(np.flatnonzero(self._moments <= now))
 
     def set(self, seqs: Seqs, moments: Moments | float) -> None:
-        """Set the times at which these numbers are due. Unknown numbers are skipped; `add` makes them due at once."""
+        """Set the times (epoch ms) of the next checks of the memories with these numbers.
+
+        Unknown numbers are skipped. When `add` adds them, their first check is in the next recompute anyway.
+        """
         places, known = self._runs.looked_up(seqs)
         self._moments[places[known]] = np.broadcast_to(moments, seqs.shape)[known]

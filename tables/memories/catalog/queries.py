@@ -48,9 +48,9 @@ class CatalogQueries:
         self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
 
     def perhaps(self, names: Iterable[Named]) -> list[Named]:
-        """Return the names that may be in a table, as applied event, memory, near-copy or archived memory.
+        """Return the names (user, id) whose id may be that of an applied event or of a stored memory or near-copy.
 
-        The other names are certainly in no table.
+        Stored memories include archived ones. The ids of all other names are certainly not in the catalog.
         """
         asked = list(names)
         return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of([one[1] for one in asked])))]
@@ -64,7 +64,10 @@ class CatalogQueries:
         return self._ids.may_hold(hashes_of(ids))
 
     def applied(self, events: Iterable[Named]) -> set[Named]:
-        """Return the events that are applied already. An id that was stored without a user counts for every user."""
+        """Return the events (user, event id) that are applied already.
+
+        An event id that an older version stored without a user is taken as applied for every user.
+        """
         asked = self.perhaps(events)
         if not asked:
             return set()
@@ -123,14 +126,17 @@ class CatalogQueries:
         return np.asarray(found, np.int64)
 
     def standing(self) -> dict[str, npt.NDArray[Any]]:
-        """Return columns of all memories, by ascending `seq`: those that an access changes, `pinned`, `current`."""
+        """Return columns of all memories as arrays, by the name of the column. Rows are in ascending order of `seq`.
+
+        The columns are those that an access changes, and `pinned` and `current`.
+        """
         return self._db.execute(
             "SELECT seq, importance, epoch_ms(last_accessed) AS last_accessed, access_count, pinned, "
             "summarized_by IS NULL AND superseded_by IS NULL AS current FROM memories ORDER BY seq"
         ).fetchnumpy()
 
     def behind(self, user_id: str, ids: Iterable[uuid.UUID]) -> list[Memory]:
-        """Return the user's memories that were summarized or superseded by one of these."""
+        """Return the user's memories that were summarized or superseded by a memory with one of these ids."""
         rows = self._over(
             pa.table({"id": uuids(ids)}),
             f"SELECT {COLUMNS} FROM memories WHERE user_id = ? AND (summarized_by IN (SELECT id FROM staging) "
@@ -140,7 +146,7 @@ class CatalogQueries:
         return [memory_of(row) for row in rows]
 
     def summed_up_in(self, user_id: str, ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
-        """Return the ids of all summaries that were ever made of these memories, even if they no longer exist."""
+        """Return the ids of all summaries ever made of these memories, even of summaries that no longer exist."""
         rows = self._over(
             pa.table({"id": uuids(ids)}),
             "SELECT cast(details ->> 'by' AS UUID) FROM history "
@@ -218,7 +224,10 @@ class CatalogQueries:
         return [Holdings(*row) for row in rows]
 
     def users_with(self, memory_id: uuid.UUID) -> list[str]:
-        """Return the users with a memory, archived memory or near-copy of this id; an unknown id needs no query."""
+        """Return the users who have a memory, an archived memory or a merged near-copy with this id.
+
+        An unknown id needs no query.
+        """
         if not self.knows([memory_id])[0]:
             return []
         rows = self._db.execute(
@@ -242,15 +251,15 @@ class CatalogQueries:
         return [Done(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
 
     def _over(self, staging: pa.Table, sql: str, *parameters: object) -> duckdb.DuckDBPyConnection:
-        """Execute a statement that reads `staging`, which DuckDB finds by the name of the variable.
+        """Execute a statement that reads the table `staging`. DuckDB finds this Python variable by its name.
 
-        `register` would first make a view, which takes longer than the statement itself if there are few rows. Later
-        calls would then find that view instead of the variable.
+        DuckDB's `register` would first make a view, which takes longer than the statement itself if there are few
+        rows. Later statements would then find that view instead of the variable.
         """
         return self._db.execute(self._parsed[sql], parameters)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
-        """Return the model's rating of this exchange; None if the model was not asked."""
+        """Return the stored rating of this exchange by the model; None if no rating is stored."""
         rows = self._db.execute(
             "SELECT value FROM ratings WHERE memory_id = ? AND model = ?", [memory_id, model]
         ).fetchall()

@@ -1,4 +1,4 @@
-"""Re-embedding: stores vectors of another model beside a shard's present vectors, and then replaces these.
+"""Re-embedding: stores vectors of another model beside a shard's present vectors, then replaces the present ones.
 
     side.begin("embedder-2", 1536)
     seqs, texts = side.texts(side.missing()[:256])
@@ -32,12 +32,12 @@ from tables.vectors.segmented import SegmentedIndex
 _NEXT: Final = ("next_model", "next_dimension", "next_vectors_file")
 #: The number of vectors that are read at a time.
 _AT_A_TIME: Final = 10_000
-#: Numbers of all rows with a vector: memories and archived memories.
+#: A query for the numbers of all rows that have a vector: memories and archived memories.
 ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
 
 
 class VectorModel(NamedTuple):
-    """The model that made vectors, as a shard records it."""
+    """An embedding model as a shard records it: its name, and the dimension of its vectors."""
 
     name: str
     dimension: int
@@ -82,7 +82,7 @@ class Reembedding:
         return self._target
 
     def begin(self, target: VectorModel) -> None:
-        """Create the side table, or continue with the existing one. Raises `ShardError` if it is of another model."""
+        """Create the side table, or continue with the existing one. Raises `ShardError` as `refuse_other` does."""
         self.refuse_other(target)
         if self._target is None:
             with transaction(self._db):
@@ -93,7 +93,7 @@ class Reembedding:
     def refuse_other(self, target: VectorModel) -> None:
         """Raise `ShardError` if a re-embedding with another model is unfinished.
 
-        Its vectors are not dropped without a command, because they may have cost hours.
+        The vectors stored so far are not dropped without a command, because they may have taken hours to compute.
         """
         if self._target not in (None, target):
             raise ShardError(
@@ -103,7 +103,7 @@ class Reembedding:
             )
 
     def abandon(self) -> bool:
-        """Drop the vectors of an unfinished re-embedding. Return whether there was one."""
+        """Drop the vectors of an unfinished re-embedding. Return False if no re-embedding was unfinished."""
         if self._target is None:
             return False
         with transaction(self._db):
@@ -124,7 +124,7 @@ class Reembedding:
         return _without(self._seqs(ROWS), self._seqs("SELECT seq FROM vectors_next"))
 
     def texts(self, seqs: Seqs) -> tuple[Seqs, list[str]]:
-        """Return the numbers and texts of the rows that still exist, by ascending number."""
+        """Return the numbers and texts of those rows of `seqs` that still exist, by ascending number."""
         self._db.register("wanted", pa.table({"seq": seqs}))
         found = self._db.execute(
             "SELECT seq, text FROM memories WHERE seq IN (SELECT seq FROM wanted) UNION ALL "
@@ -135,7 +135,7 @@ class Reembedding:
     def put(self, seqs: Seqs, vectors: Vectors) -> None:
         """Store vectors of the next model, float32[n, d].
 
-        Numbers whose row no longer exists, or that have such a vector already, are skipped.
+        Numbers whose row no longer exists, or that have a vector of the next model already, are skipped.
         """
         self._db.register("staged", pa.table({"seq": seqs}))
         wanted = self._seqs(
@@ -165,14 +165,14 @@ class Reembedding:
     def finish(self, wanted: VectorModel, manifest: Path) -> bool:
         """Adopt the side table if it is complete and of the model `wanted`. Return whether it was adopted.
 
-        If a worker ended after it had changed only some of its shards, it changes the others here at its next start.
+        If a worker ended when it had changed only some of its shards, its next start calls this for the others.
         """
         return self._target == wanted and self.adopt(manifest)
 
     def adopt(self, manifest: Path) -> bool:
-        """Replace the shard's vectors by those of the side table, in the archive too.
+        """Replace the shard's vectors by the vectors of the side table, in the archive too.
 
-        If one is missing, return False and change nothing.
+        If a row has no vector of the next model yet, return False and change nothing.
 
         The manifest of the segments is deleted first, and the deletion is synced to the disk. Otherwise a crash could
         leave the new vectors with the old segments. The next opening could not detect that, because both have the

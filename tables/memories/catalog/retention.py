@@ -69,7 +69,10 @@ class Retention:
         self._db = db
 
     def newest(self) -> tuple[int, int]:
-        """Return the times (epoch ms) of the newest access to a memory and of a model's newest rating; 0 if none."""
+        """Return the times (epoch ms) of the newest access to a memory, and of the newest rating by a model.
+
+        A time is 0 if there is no access or rating.
+        """
         (row,) = self._db.execute(
             "SELECT coalesce((SELECT max(epoch_ms(last_accessed)) FROM memories), 0), "
             "coalesce((SELECT max(epoch_ms(rated_at)) FROM ratings), 0)"
@@ -79,8 +82,9 @@ class Retention:
     def drop(self, now: int, wall: int, settings: RetentionSettings) -> dict[str, int]:
         """Delete rows that are too old. Return the number of deleted rows by table.
 
-        The age of ratings is taken at `wall` (wall clock), that of other rows at `now` (lifecycle's clock), both in
-        epoch ms. Each table has its own transaction. After a crash, the next call deletes the rest.
+        The age of ratings is computed from `wall`, the time of the wall clock, and the age of all other rows from
+        `now`, the time of the lifecycle's clock (epoch ms). Each table has its own transaction. After a crash, the
+        next call deletes the rest.
         """
         dropped: dict[str, int] = {}
         kept: tuple[tuple[AgedTable, float | None, int], ...] = (
@@ -96,7 +100,10 @@ class Retention:
         return {table: rows for table, rows in dropped.items() if rows}
 
     def _dropped_before(self, table: AgedTable, before: int) -> int:
-        """Delete rows older than `before` (epoch ms), and record this time, at which comparisons of shards begin."""
+        """Delete rows older than `before` (epoch ms), and record this time if any row was deleted.
+
+        A comparison of two shards ignores rows from before the recorded time.
+        """
         with transaction(self._db):
             dropped = sum(self._dropped(sql, before=before) for sql in _DROPS[table])
             if dropped:

@@ -30,7 +30,7 @@ from tables.vectors.vector_file import HEAD_BYTES, Digests, Head, Slots, VectorF
 log = logging.getLogger(__name__)
 
 _AT_A_TIME: Final = 10_000
-#: A file with fewer unused slots is not worth compacting.
+#: The minimum number of unused slots of a file that `tidy` compacts.
 _WORTH_IT: Final = 1_024
 
 
@@ -39,7 +39,7 @@ ReadVectors = Callable[[npt.NDArray[np.int64]], Vectors]
 
 
 class _Named(NamedTuple):
-    """The table's rows for some numbers: the slot of each, and the digest of its vector when it was written."""
+    """Rows of the table: the numbers of vectors, their slots, and their digests at the time of writing."""
 
     seqs: Seqs
     slots: Slots
@@ -49,7 +49,8 @@ class _Named(NamedTuple):
 class StoredVectors:
     """The table `vectors` (seq, slot, digest) and its file, or the table `vectors_next`, for a re-embedding.
 
-    Its changes belong to the catalog's transactions. Raises `ShardError` if the file is missing, and `DataDirError`.
+    Changes of the table are part of the catalog's transactions. Raises `ShardError` if the file is missing, and
+    `DataDirError` if the disk fails.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class StoredVectors:
     def begin(self, dimension: int) -> ShardInfo:
         """Create the table and its file, for vectors float32[dimension], within the caller's transaction.
 
-        Return the `shard_info` to write.
+        Return the `shard_info` that the caller must write.
         """
         number = self._next_number()
         self.close()
@@ -165,7 +166,8 @@ class StoredVectors:
     def reader(self, seqs: Seqs) -> ReadVectors:
         """Return a function that reads vectors like `of`, for some of these numbers at a time, without a query.
 
-        The function is valid until the next write to the table or the file. Raises KeyError if a vector is missing.
+        The function takes places in `seqs`. It is valid until the next write to the table or the file. Raises
+        KeyError if a vector is missing.
         """
         assert self._file is not None, "`begin` comes first"
         named, of_slots = self._named(seqs), self._file.reader()
@@ -182,7 +184,10 @@ class StoredVectors:
         return read
 
     def _whole(self, named: _Named, vectors: Vectors) -> Vectors:
-        """Set vectors to zero if their digest differs from the table's. Only words can then find their memories."""
+        """Set each vector to zero whose digest differs from the digest in the table.
+
+        A search can then find its memory only by words.
+        """
         assert self._file is not None
         lost = digests(vectors) != named.digests
         if lost.any():
@@ -216,7 +221,7 @@ class StoredVectors:
     def wipe(self, slots: Slots) -> None:
         """Overwrite these slots with zeros. Call it after the commit that deletes their rows.
 
-        During a hold, this is postponed until the hold ends. If the disk fails, `tidy` does it later.
+        During a hold, this is postponed until the hold ends. If the disk fails, a later call of `tidy` erases them.
         """
         if self._file is None or not len(slots):
             return
@@ -266,14 +271,17 @@ class StoredVectors:
         old.remove()
 
     def adopt(self, other: StoredVectors) -> ShardInfo:
-        """Replace this table by the other one, within the caller's transaction. Return the `shard_info` to write."""
+        """Replace this table by the table of `other`, within the caller's transaction.
+
+        Return the `shard_info` that the caller must write.
+        """
         assert other._file is not None, "it has vectors of all memories"
         self._db.execute(f"DROP TABLE {self.table}")
         self._db.execute(f"ALTER TABLE {other.table} RENAME TO {self.table}")
         return ShardInfo(vectors_file=other._file.head.number)
 
     def adopted(self, other: StoredVectors) -> None:
-        """Replace this file by the other one. Call it after the commit of `adopt`."""
+        """Replace this file by the file of `other`. Call it after the transaction of `adopt` is committed."""
         self._end_hold()
         if self._file is not None:
             self._file.remove()
@@ -281,7 +289,7 @@ class StoredVectors:
         other._file, other._end = None, 0
 
     def abandon(self) -> None:
-        """Remove the file. Call it after the commit that drops the table."""
+        """Remove the file of vectors. Call it after the transaction that drops the table is committed."""
         self._end_hold()
         if self._file is not None:
             self._file.remove()
@@ -293,7 +301,7 @@ class StoredVectors:
 
     @property
     def held(self) -> tuple[Path, int] | None:
-        """The file, and its length in bytes up to the end of the last slot ever used; None if there is no file."""
+        """The path of the file, and the bytes up to the end of its last used slot; None if there is no file."""
         if self._file is None:
             return None
         return self._file.path, HEAD_BYTES + 4 * self._end * self._file.head.dimension
@@ -317,7 +325,7 @@ def _places(seqs: Seqs, among: Seqs) -> npt.NDArray[np.int64]:
 
 
 def drop_other_files(folder: Path, numbers: Sequence[int | None]) -> None:
-    """Remove vector files that belong to no table, which a crash has left."""
+    """Remove vector files that a crash has left. `numbers` are the numbers of the files in use."""
     kept = {path_of(folder, number) for number in numbers if number is not None}
     for path in folder.glob("vectors-*.f32"):
         if path not in kept:

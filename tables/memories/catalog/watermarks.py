@@ -1,10 +1,10 @@
 """Watermarks: offsets of the log below which all events are applied, so that their ids need not be kept.
 
-An event is applied only once, because its id is then in the table `applied`. So that this table does not grow with
-the log, a watermark is stored from time to time: an offset below which all events are applied, with the digest of the
-record before it. The newest watermark that is old enough is the low watermark. Rows of `applied` below it are
-dropped, and records below it that are read again are skipped by their offset. The digest shows whether the log is the
-same. If an old data directory is used with a new log, that log begins at offset 0 again, but with other events.
+No event is applied twice, because the ids of applied events are in the table `applied`. To keep this table from
+growing with the log, a watermark is stored from time to time: an offset below which all events are applied, with the
+digest of the record before it. The newest watermark that is old enough is the low watermark. Rows of `applied` below
+it are dropped, and records below it that are read again are skipped by their offset. The digest shows whether the log
+is still the same one. If an old data directory is used with a new log, offsets begin at 0 again, with other events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Watermark(NamedTuple):
-    """All events below this offset are applied. `digest` is of the record at `offset - 1`."""
+    """An offset of the log below which all events are applied. `digest` is of the record at `offset - 1`."""
 
     offset: int
     digest: str
@@ -43,16 +43,16 @@ class Watermarks:
         return self._one("ORDER BY log_offset DESC LIMIT 1")
 
     def is_due(self, now: int) -> bool:
-        """Whether the newest watermark is at least a day old, or there is none."""
+        """Return whether the newest watermark is at least a day old, or there is no watermark."""
         ((young,),) = self._db.execute(
             "SELECT count(*) FROM watermarks WHERE epoch_ms(noted_at) > ?", [now - DAY_MS]
         ).fetchall()
         return not young
 
     def add(self, mark: Watermark, now: int, keep_days: float) -> int:
-        """Store a watermark of the same log. Then delete the rows of `applied` below the low watermark.
+        """Store a watermark of the present log. Then delete the rows of `applied` below the low watermark.
 
-        That is the newest one that is at least `keep_days` old. Return the number of deleted rows.
+        The low watermark is the newest one that is at least `keep_days` old. Return the number of deleted rows.
 
         If the offset is the same as before, the oldest watermark of that offset stays beside the new one, because its
         age decides when rows are deleted.
@@ -78,7 +78,10 @@ class Watermarks:
         return int(dropped)
 
     def start_over(self) -> None:
-        """Start over with another log. The former log's event ids are kept as long as the new log's first ids."""
+        """Delete all watermarks, because the log was replaced by another one.
+
+        The event ids of the former log are dropped when the new log has its first low watermark.
+        """
         with transaction(self._db):
             self._db.execute("DELETE FROM watermarks")
             self._db.execute("UPDATE applied SET log_end = 0 WHERE log_end > 0")

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-#: The attributes, and the offset of the last record relative to the base offset. Both follow base offset, length,
-#: leader epoch, magic and checksum.
+#: Two fields in the head of a batch: its attributes, and the offset of its last record relative to its base offset.
+#: They follow the fields base offset, length, leader epoch, magic and checksum.
 _ATTRIBUTES: Final = struct.Struct(">h")
 _LAST_DELTA: Final = struct.Struct(">i")
 _ATTRIBUTES_AT, _LAST_DELTA_AT = 21, 23
@@ -53,7 +53,7 @@ def records_of(base: int, batch: bytes) -> Iterator[Record]:
 
 
 def packed(records: Iterable[Record], most: int = PACKED_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Pack these records into batches of at most `most` bytes. Yield each batch after its base offset.
+    """Pack these records into batches of at most `most` bytes. Yield the base offset and the bytes of each batch.
 
     Records keep their offsets, and offsets without a record stay without one.
     """
@@ -74,7 +74,7 @@ def _builder(most: int) -> DefaultRecordBatchBuilder:
 
 
 def _add(builder: DefaultRecordBatchBuilder, base: int, one: Record) -> bool:
-    """Add the record to the batch. False if the batch has no room. The first record of a batch always has room."""
+    """Add the record to the batch. Return False if the batch is full. The first record of a batch always fits."""
     added = builder.append(one.offset - base, one.timestamp, one.key, one.value, one.headers)
     return added is not None
 

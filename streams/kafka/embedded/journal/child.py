@@ -1,4 +1,4 @@
-"""Starts the journal's process, and watches it from the parent."""
+"""Starts the process that stores the embedded broker's data, and watches it from the parent process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from schemas.errors import JournalError
 from streams.kafka.embedded.journal import BUCKET
 from streams.runtime.children import ended_with
 
-#: Maximum seconds for the process to sync its file and exit, after the block has ended. Then it is killed.
+#: Maximum seconds for the journal's process to sync its file and exit. After this time, the process is killed.
 END_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class JournalProcess:
-    """The running process, which serves the store at a loopback port, and the broker's configuration for it."""
+    """The journal's running process, which serves the store at a loopback port, and the broker's settings for it."""
 
     path: Path
     port: int
@@ -50,7 +50,7 @@ class JournalProcess:
         }
 
     def check(self) -> None:
-        """Raise `JournalError` if the process has ended."""
+        """Raise `JournalError` if the journal's process has ended."""
         if (code := self.process.poll()) is not None:
             assert self.process.stdout is not None
             raise _why(self.path, self.process.stdout.read().decode(), code)
@@ -58,14 +58,17 @@ class JournalProcess:
 
 @contextlib.contextmanager
 def journal_process(path: Path, seconds: float) -> Iterator[JournalProcess]:
-    """Run the process until the block ends, or this process ends. Raises `JournalError` if it does not start."""
+    """Run the journal's process until the `with` block ends. Raises `JournalError` if the process does not start.
+
+    If this process ends, the journal's process ends as well.
+    """
     search = os.pathsep.join(filter(None, sys.path))
     process = subprocess.Popen(
         [sys.executable, "-m", "streams.kafka.embedded.journal.process", str(path), str(seconds), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": search},
-        process_group=0,  # Ctrl-C must reach only this process
+        process_group=0,  # Ctrl-C must not reach the new process
     )
     assert process.stdin is not None
     assert process.stdout is not None

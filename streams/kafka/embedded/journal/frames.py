@@ -13,13 +13,13 @@ from typing import BinaryIO, Final
 
 _HEAD: Final = struct.Struct("<II")
 HEAD_BYTES: Final = _HEAD.size
-#: Maximum bytes of a frame's body. A frame with a greater length is damaged, because a Kafka record with its names
-#: has little more than 8 MiB.
+#: Maximum bytes of a frame's body. A frame with a greater length is damaged, because the largest Kafka
+#: record, with its key and headers, has little more than 8 MiB.
 MOST_BYTES: Final = 256 * 1024 * 1024
 
 
 def framed(*parts: bytes) -> bytes:
-    """Return one frame of these bytes, concatenated.
+    """Return one frame whose body is the concatenation of these parts.
 
     >>> len(framed(b"ab", b"c")) - HEAD_BYTES
     3

@@ -17,7 +17,7 @@ class Listings:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        #: By folder: its number of changes (`Objects.changes`), the number of cached names, and their XML.
+        #: By folder: its number of changes (`Objects.changes`), the number of cached names, and the names as XML.
         self._kept: dict[str, tuple[int, int, bytes]] = {}
 
     def within(self, prefix: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Named values in a journal, and an index of them in memory."""
+"""Stores named values, the objects of the embedded broker, in a journal file, with an index in memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tables.paths import sync_data, synced
 #: (epoch ms).
 _HEAD: Final = struct.Struct("<BHQ")
 _PUT, _DELETE = 1, 2
-#: The body of the file's first frame. A file without it belongs to another program or version. It is refused, and not
-#: cut.
+#: The body of the file's first frame. A file without it belongs to another program or version. Such a file is
+#: refused, and left unchanged.
 MAGIC: Final = b"siltstone journal 1\n"
-#: Bytes of each piece in which the cut end of the file is copied to another file.
+#: Maximum bytes of each step in which the damaged end of a journal is copied to another file.
 COPIED_BYTES: Final = 1 << 20
-#: Maximum seconds to wait for the lock of the journal. Another process that has it may be about to end.
+#: Maximum seconds to wait for the lock of the journal. Another process that holds the lock may be about to end.
 LOCK_SECONDS: Final = 10.0
 
 
@@ -61,13 +61,13 @@ class Objects:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open, lock and read the file. Raises `JournalError` if another process has it, or if it cannot be read."""
+        """Open, lock and read the file. Raises `JournalError` if another process uses it, or it is unreadable."""
         self.path = path
         self._places: dict[str, Place] = {}
         self._folders: dict[str, list[str]] = {}
         self._changes: Counter[str] = Counter()
         self._tag = 0
-        #: The number of bytes of a partial frame that were cut off the end, and the file that has them.
+        #: The number of bytes of a partial frame that were cut off the journal's end, and the file that has them.
         self.cut, self.cut_to = 0, path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ class Objects:
     def put(self, key: str, value: bytes) -> Place:
         """Append the value to the file.
 
-        Raises `JournalError` if this fails. Then the file has all earlier puts, but not this one.
+        Raises `JournalError` if this fails. After an error, the file has all earlier puts, but not this one.
         """
         now = now_ms()
         self._append(_frame(_PUT, key, now, value))
@@ -128,7 +128,7 @@ class Objects:
         return islice(sorted(key for key in self._places if key.startswith(prefix)), start, None)
 
     def is_lowest(self, folder: str) -> bool:
-        """Whether the folder has keys and no subfolders."""
+        """Return True if the folder has keys and no subfolders."""
         return folder in self._folders and not any(one.startswith(f"{folder}/") for one in self._folders)
 
     def changes(self, folder: str) -> int:
@@ -258,7 +258,7 @@ def _private(path: Path) -> BinaryIO:
 def _put_aside(file: int, start: int, path: Path) -> Path:
     """Copy the bytes from `start` to the end into a new file, sync the new file, and return its path.
 
-    The files of earlier calls stay.
+    A file of an earlier call is not overwritten.
     """
     for number in count():
         aside = path.with_suffix(f".cut{number or ''}")

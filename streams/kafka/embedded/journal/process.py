@@ -1,4 +1,4 @@
-"""`python -m streams.kafka.embedded.journal.process FILE SECONDS PARENT`: the store beside the embedded broker.
+"""`python -m streams.kafka.embedded.journal.process FILE SECONDS PARENT`: runs the embedded broker's store.
 
 It prints `ready PORT`, or one line with the reason why it ends. It ends when its standard input ends. SECONDS is the
 maximum time until a put is on the disk, and PARENT is the process id of the parent.
@@ -36,7 +36,7 @@ DAY_MS: Final = 24 * 3_600_000
 
 
 def opened(path: Path, now: int | None = None) -> Objects:
-    """Open the journal for a new broker at time `now` (epoch ms), and rewrite it if that is due.
+    """Open the journal for a new broker at time `now` (epoch ms), and rewrite it if necessary (`_is_due`).
 
     Raises `JournalError`.
     """
@@ -75,7 +75,7 @@ def _has_grown(objects: Objects) -> bool:
 
 
 async def serve(path: Path, seconds: float) -> None:
-    """Serve until standard input ends. Raises `JournalError`."""
+    """Serve the journal to the embedded broker until standard input ends. Raises `JournalError`."""
     loop = asyncio.get_running_loop()
     objects = opened(path)
     listings = Listings(objects)

@@ -56,8 +56,8 @@ def reduced(objects: Objects, now: int) -> Iterator[Kept]:
     """Yield all objects that are kept at time `now` (epoch ms).
 
     Of a compacted topic, the newest record of each key is kept, without old tombstones. Of other topics, the records
-    within the retention, and those that a group has not read, are kept in fewer and larger batches. The last batch of
-    a partition stays unchanged, because Tansu takes the partition's end from it.
+    within the retention, and older records that a group has not read, are kept in fewer and larger batches. The last
+    batch of a partition stays unchanged, because Tansu takes the partition's end from it.
     """
     settings = _settings(objects)
     partitions: dict[tuple[str, str], list[str]] = {}
@@ -160,7 +160,7 @@ def _records(objects: Objects, keys: Sequence[str]) -> Iterator[Record]:
 
 
 def _closer_together(objects: Objects, folder: str, keys: Sequence[str]) -> Iterator[Kept]:
-    """Pack small batches into larger ones. The time of a larger batch is that of its newest part.
+    """Pack small batches into larger ones. A larger batch has the time of the newest batch in it.
 
     Compressed and transactional batches stay unchanged.
     """

@@ -25,7 +25,7 @@ def answered(
 ) -> bytes:
     """Return the response to one request. Raises `JournalError` if an object cannot be stored."""
     if "origin" in headers or headers.get("host", "").rpartition(":")[0] != LOOPBACK:
-        return _answer("403 Forbidden")  # it comes from a page in a browser, perhaps by DNS rebinding
+        return _answer("403 Forbidden")  # a web page sent the request, perhaps by DNS rebinding
     path, _, query = target.partition("?")
     key = unquote(path).removeprefix(f"/{BUCKET}").removeprefix("/")
     if method == "PUT" and key:
