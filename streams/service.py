@@ -138,9 +138,8 @@ class MemoryService:
                 if behind and not self.health.recovered:
                     query = replace(query, short_term=False)
                 hits = await self.recall.search(query)
-            hits.behind = behind
             found(hits)
-            return hits
+            return Hits(hits, hits.elsewhere, behind)
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
         """Return the user's archived memories that match the text, most relevant first. No access is counted."""

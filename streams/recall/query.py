@@ -65,7 +65,11 @@ class Hits(list[SearchHit]):
     the partition that are still recovering.
     """
 
-    def __init__(self, hits: Iterable[SearchHit] = (), elsewhere: Mapping[State, int] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        hits: Iterable[SearchHit] = (),
+        elsewhere: Mapping[State, int] = MappingProxyType({}),
+        behind: Sequence[Behind] = (),
+    ) -> None:
         super().__init__(hits)
-        self.elsewhere = elsewhere
-        self.behind: Sequence[Behind] = ()
+        self.elsewhere, self.behind = elsewhere, behind

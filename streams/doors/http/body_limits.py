@@ -8,7 +8,7 @@ server permits it first. The size and the time are checked while the app reads t
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,6 +23,8 @@ BODY_SECONDS: Final = 30.0
 FORMS: Final = ("/ui/",)
 _FORM: Final = b"application/x-www-form-urlencoded"
 _CLOSE: Final = (b"connection", b"close")
+#: The key of the parsed body in the state of a request.
+_VALUE: Final = "siltstone.body"
 
 
 class Bodies:
@@ -53,8 +55,11 @@ class Bodies:
             await refused(exc.status_code, exc.detail)(scope, receive, answered)
 
 
-def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
-    """Return the request with `content` as its body. The original body must already have been read."""
+def with_body(scope: Scope, receive: Receive, content: bytes, value: Any = None) -> tuple[Scope, Receive]:
+    """Return the request with `content` as its body. The original body must already have been read.
+
+    If `value`, the JSON value of `content`, is given, inner layers get it from `value_of` and do not parse it again.
+    """
     headers = [
         (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
     ]
@@ -65,7 +70,12 @@ def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Re
     async def again() -> Message:
         return first.pop() if first else await receive()
 
-    return {**scope, "headers": headers}, again
+    return {**scope, "headers": headers, "state": {**scope.get("state", {}), _VALUE: value}}, again
+
+
+def value_of(scope: Scope) -> Any:
+    """The JSON value of the request's body, if an outer layer has parsed it; otherwise None."""
+    return scope.get("state", {}).get(_VALUE)
 
 
 class _Body:

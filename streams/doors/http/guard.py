@@ -122,7 +122,7 @@ async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: 
         authorize(principal, user, policy.scope)
     if policy.about is About.PAGE:
         return scope, receive
-    return with_body(scope, receive, content if body is None else orjson.dumps(body))
+    return with_body(scope, receive, content if body is None else orjson.dumps(body), body)
 
 
 def _only(principal: Principal) -> str:

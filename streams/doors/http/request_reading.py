@@ -17,7 +17,7 @@ import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from schemas.halves import mended
-from streams.doors.http.body_limits import with_body
+from streams.doors.http.body_limits import value_of, with_body
 from streams.doors.http.policies import USER_NAMES
 from streams.doors.http.refusals import refused
 
@@ -42,7 +42,11 @@ class Plain:
             await refused(422, SEVERAL)(scope, receive, send)
             return
         kind = dict(scope["headers"]).get(b"content-type", b"")
-        if kind.partition(b";")[0].strip().lower() == _JSON:
+        if kind.partition(b";")[0].strip().lower() != _JSON:
+            await self._app(scope, receive, send)
+            return
+        said = value_of(scope)
+        if said is None:
             messages = await _all_of(receive)
             content = b"".join(message.get("body", b"") for message in messages)
             whole = content
@@ -52,13 +56,13 @@ class Plain:
                 except orjson.JSONDecodeError:
                     await refused(422, NO_JSON)(scope, receive, send)
                     return
-                if not _one_user(said, named):
-                    await refused(422, SEVERAL)(scope, receive, send)
-                    return
             if whole is content:
                 receive = _again(messages, receive)
             else:
                 scope, receive = with_body(scope, receive, whole)
+        if not _one_user(said, named):
+            await refused(422, SEVERAL)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
 

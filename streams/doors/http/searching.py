@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, GetPydanticSchema
+from pydantic_core import core_schema
 
 from schemas.ids import Id
 from schemas.lifecycle import wanted_states
@@ -15,6 +16,16 @@ from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, 
 from streams.recall.filtering import Filter
 from streams.recall.query import Query
 from streams.service import MemoryService
+
+#: Filters of a JSON body: the schema is that of the list or the object, the value has the parsed conditions.
+Filters = Annotated[
+    tuple[Filter, ...],
+    GetPydanticSchema(
+        lambda _, schema_of: core_schema.no_info_after_validator_function(
+            Filter.all_of, schema_of(list[str] | dict[str, Any])
+        )
+    ),
+]
 
 
 class SearchRequest(BaseModel):
@@ -39,18 +50,12 @@ class SearchRequest(BaseModel):
     min_relevance: Annotated[
         float, Field(ge=0, le=1, validation_alias=AliasChoices("min_relevance", "minRelevance"))
     ] = 0
-    filters: list[str] | dict[str, Any] = Field(
-        default=[], description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
+    filters: Filters = Field(
+        default=(), description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
     )
     explain: bool = False
     touch: bool = Field(default=True, description="false: results do not count as accessed (evaluation, prefetch)")
     partial: Allowed = Field(default="never", description=f"{MEANING}. Also a query parameter")
-
-    @field_validator("filters")
-    @classmethod
-    def _readable(cls, given: list[str] | dict[str, Any]) -> list[str] | dict[str, Any]:
-        Filter.all_of(given)
-        return given
 
 
 class SearchResponse(MayBePartial):
@@ -91,7 +96,7 @@ def search_routes(service: MemoryService) -> APIRouter:
             request.explain,
             replaced=request.include_all and wanted is None,
             min_relevance=request.min_relevance,
-            filters=Filter.all_of(request.filters),
+            filters=request.filters,
             touch=request.touch,
             short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
         )
