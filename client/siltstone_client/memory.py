@@ -21,16 +21,16 @@ T = TypeVar("T", bound=answers.Answer)
 
 
 class Memory:
-    """Siltstone's memory, at the address of any worker. Tasks of an event loop, or threads, may share a client.
+    """A client of Siltstone's memory. `url` is the address of any worker. Tasks and threads may share a client.
 
-    `token`: `slt_…`; with the token of a single user, `user_id` may be left out. `timeout`: the maximum seconds for
-    each step of an attempt (connect, send, receive); the time that the worker was asked to wait is added to it.
-    `transport`: an httpx transport, for your own proxies and certificates.
+    `token` is an access token (`slt_…`). If it is the token of a single user, `user_id` may be left out. `timeout` is
+    the maximum seconds for each step of an attempt (connect, send, receive), plus the time that the worker was asked
+    to wait. `transport` is an httpx transport, for your own proxies and certificates.
 
-    Writes take `wait`, True or a number of seconds: the call then returns when the effect can be read, and raises
-    `NotYetApplied` if that takes too long. Reads take `at_least`, the answer of a write, and wait for that write.
-    With `read_your_writes`, each read for a user waits for this client's writes for that user, without `at_least`.
-    Every failure raises a `SiltstoneError`; an error never looks like an answer.
+    Writes take `wait`, which is True or a number of seconds. The call then returns when the effect can be read, and
+    raises `NotYetApplied` if that takes too long. Reads take `at_least`, the answer of a write, and wait for that
+    write. With `read_your_writes`, each read for a user waits for this client's writes for that user, without
+    `at_least`. Every failure raises a `SiltstoneError`; an error never looks like an answer.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class Memory:
     ) -> answers.AcceptedMessages:
         """Add one chat message, or up to a thousand, to a session of the user.
 
-        Each is a mapping with `role` (user, assistant, system, tool) and `content` (a text, or parts), and optionally
-        `message_id`, `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. A message without a `message_id` gets
-        one, derived from its content if it has a `timestamp`, so a retry adds nothing twice. The answer's `not_taken`
-        lists the messages that were refused.
+        A message is a mapping with `role` (user, assistant, system, tool), `content` (a text, or parts), and
+        optionally `message_id`, `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. A message without a
+        `message_id` gets one (with a `timestamp`, it is derived from the content), so a retry adds nothing twice. The
+        answer's `not_taken` lists the messages that were refused.
         """
         return self._answer(calls.add(messages, user_id, session_id, wait))
 
@@ -93,8 +93,9 @@ class Memory:
     ) -> answers.Found:
         """Find the user's memories and recent exchanges that answer a question, most relevant first.
 
-        A hit counts as an access, unless `touch` is false. `filters`: `["importance:gte:80"]`, or
-        `{"importance": {"gte": 80}}`. `partial`: accept an incomplete answer while the user's partition is restored.
+        A hit counts as an access, unless `touch` is false. `filters` has the form `["importance:gte:80"]` or
+        `{"importance": {"gte": 80}}`. `partial` accepts an incomplete answer while the user's partition is being
+        restored.
         """
         return self._answer(
             calls.search(
@@ -156,7 +157,7 @@ class Memory:
     def explain(
         self, *, user_id: str | None = None, session_id: str, limit: int | None = None, at_least: AtLeast = None
     ) -> answers.Decisions:
-        """The decision on each exchange of a session, its reason, and the changes for another decision."""
+        """The decision on each exchange of a session, its reason, and the change that would lead to another one."""
         return self._answer(calls.explain(session_id, at_least, user_id=user_id, limit=limit))
 
     def end_session(
@@ -167,7 +168,7 @@ class Memory:
         timestamp: Moment | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """End the session: its exchanges that are still undecided are promoted or dropped."""
+        """End the session. Its exchanges that are still undecided are then promoted or dropped."""
         return self._answer(calls.end_session(session_id, user_id, timestamp, wait))
 
     def remember(
@@ -222,7 +223,7 @@ class Memory:
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.OneMemory:
-        """Get one memory. This is an access, unless `touch` is false. A near-copy's id gives the merged memory."""
+        """Get one memory. This is an access, unless `touch` is false. A near-copy's id returns the merged memory."""
         return self._answer(calls.get(memory_id, at_least, user_id=user_id, touch=touch, partial=partial))
 
     def update(
@@ -234,12 +235,12 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """Change the text or the metadata. The metadata is merged into the present metadata; None removes a key."""
+        """Change a memory's text or metadata. New metadata is merged into the old metadata; None removes a key."""
         fields = None if metadata is None else dict(metadata)
         return self._answer(calls.update(memory_id, wait, user_id=user_id, text=text, metadata=fields))
 
     def forget(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
-        """Forget a memory for good, pinned or not."""
+        """Forget a memory for good, even if it is pinned."""
         return self._answer(calls.forget(memory_id, user_id, wait))
 
     def forget_user(self, *, user_id: str, wait: Wait = False) -> answers.Accepted:
@@ -249,7 +250,7 @@ class Memory:
     def forget_source(
         self, source: str, *, user_id: str | None = None, wait: Wait = False
     ) -> answers.ForgottenSource:
-        """Forget all content to which a source contributed: `tool:search`, … Raises `NotFound` if there is none."""
+        """Forget all content to which a source (`tool:search`) contributed. Raises `NotFound` if there is none."""
         return self._answer(calls.forget_source(source, user_id, wait))
 
     def history(self, memory_id: Id, *, user_id: str | None = None, at_least: AtLeast = None) -> answers.History:
@@ -257,11 +258,11 @@ class Memory:
         return self._answer(calls.history(memory_id, user_id, at_least))
 
     def pin(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
-        """Pin a memory: it no longer decays."""
+        """Pin a memory, so that it does not decay."""
         return self._answer(calls.pin(memory_id, user_id, wait, pinned=True))
 
     def unpin(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
-        """Unpin a memory: it decays again."""
+        """Unpin a memory, so that it decays again."""
         return self._answer(calls.pin(memory_id, user_id, wait, pinned=False))
 
     def link(
@@ -302,13 +303,13 @@ class Memory:
         min_similarity: float = 0.5,
         at_least: AtLeast = None,
     ) -> answers.Related:
-        """Memories that are linked with this one, or whose similarity to it is at least `min_similarity` (cosine)."""
+        """Memories that are linked to a memory, or whose cosine similarity to it is at least `min_similarity`."""
         return self._answer(
             calls.related(memory_id, at_least, user_id=user_id, limit=limit, min_similarity=min_similarity)
         )
 
     def supersede(self, memory_id: Id, *, by: Id, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
-        """Replace this memory by a newer one. The older memory is kept, but default results leave it out."""
+        """Replace a memory by a newer one (`by`). The older memory is kept, but default results leave it out."""
         return self._answer(calls.supersede(memory_id, by, user_id, wait))
 
     def summaries(
@@ -323,7 +324,7 @@ class Memory:
         return self._answer(calls.summaries(user_id, first, last, at_least))
 
     def summary(self, day: date, *, user_id: str | None = None, at_least: AtLeast = None) -> answers.DaySummary:
-        """The Markdown of a day."""
+        """The summary of a day, as Markdown."""
         return self._answer(calls.summary(day, user_id, at_least))
 
     def summarize(
@@ -338,7 +339,7 @@ class Memory:
         return self._answer(calls.summarize(user_id, day, run_id, wait))
 
     def stats(self, *, days: int | None = None, at: Moment | None = None) -> answers.States:
-        """Count memories by state, for all users of the worker that answers; with `days`, also for the last days."""
+        """Count the memories of all users of the answering worker, by state. `days` adds counts of the last days."""
         return self._answer(calls.stats(days, at))
 
     def wait_for(self, at_least: AtLeast, *, seconds: float = calls.WAIT_SECONDS) -> None:
@@ -358,10 +359,10 @@ class Memory:
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Memories:
-        """A page of the user's memories, oldest first: the active ones, unless another state is requested.
+        """A page of the user's memories, oldest first. It has active memories, unless another state is requested.
 
-        Get the next page with `after=page.next`, until that is None. A memory must match all `filters`:
-        `["importance:gte:80"]`.
+        Get the next page with `after=page.next`, until `page.next` is None. A memory must match all `filters`, such
+        as `["importance:gte:80"]`.
         """
         return self._answer(
             calls.page(

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from siltstone_client.answers import Accepted, AcceptedMessages, Written
+from siltstone_client.answers import Accepted, AcceptedMessages, ForgottenSource, Written
 from siltstone_client.calls import Call
 
 HEADER: Final = "Siltstone-At-Least"
@@ -25,18 +25,17 @@ class OwnWrites:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._newest: OrderedDict[str | None, dict[str, Accepted]] = OrderedDict()
+        self._newest: OrderedDict[str | None, dict[str, Written]] = OrderedDict()
 
     def note(self, call: Call[Any], answer: Written) -> None:
         """Note the answer to a write. If the write wrote nothing, it has no place in the log, and is not noted."""
-        places = [place for place in _places(answer) if place.token]
+        writes = [(kind, write) for kind, write in _writes(answer) if write.token]
         with self._lock:
             newest = self._newest.setdefault(call.user_id, {})
             self._newest.move_to_end(call.user_id)
-            for place in places:
-                before = newest.get(place.topic)
-                if before is None or before.partition != place.partition or before.offset < place.offset:
-                    newest[place.topic] = place
+            for kind, write in writes:
+                if not _is_older(write, newest.get(kind)):
+                    newest[kind] = write
             while len(self._newest) > MOST_USERS:
                 self._newest.popitem(last=False)
 
@@ -48,20 +47,31 @@ class OwnWrites:
         if not call.reads:
             return {}
         with self._lock:
-            places = list(self._newest.get(call.user_id, {}).values())
-        tokens = [place.token for place in places if place.token]
+            tokens = [write.token for write in self._newest.get(call.user_id, {}).values() if write.token]
         return {HEADER: ",".join(tokens)} if tokens else {}
 
 
-def _places(answer: Written) -> Iterable[Accepted]:
-    """The places in the log, taken from the answer to a write, for which later reads wait.
+def _writes(answer: Written) -> Iterable[tuple[str, Written]]:
+    """The writes for which later reads wait, each with its topic, taken from the answer to a write.
 
-    Reads do not wait for a requested summary, because it may take a minute, which is too long for a read.
+    The answer of `forget_source` has a token, but no topic: it is noted under a name of its own. Reads do not wait for
+    a requested summary, because it may take a minute, which is too long for a read.
     """
     match answer:
         case AcceptedMessages():
-            return answer.accepted
+            return [(one.topic, one) for one in answer.accepted]
         case Accepted():
-            return [answer]
+            return [(answer.topic, answer)]
+        case ForgottenSource():
+            return [("forget_source", answer)]
         case _:
             return []
+
+
+def _is_older(write: Written, noted: Written | None) -> bool:
+    """Whether the log has the write before the noted one. False if this is unknown."""
+    match write, noted:
+        case Accepted(), Accepted():
+            return write.partition == noted.partition and write.offset < noted.offset
+        case _:
+            return False

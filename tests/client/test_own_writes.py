@@ -31,6 +31,10 @@ class Log:
                 return httpx.Response(202, json={"accepted": [one], "token": one["token"]})
             case "POST", "/v1/search":
                 return httpx.Response(200, json={"results": [], "better_elsewhere": {}})
+            case "DELETE", "/v1/memories" if "source" in request.url.params:
+                counts = {"memories": 1, "exchanges": 0, "short_term_memories": 0}
+                named = {"user_id": "ann", "source": "tool", "token": f"forgotten{next(self.offsets)}"}
+                return httpx.Response(202, json={**counts, **named})
             case "POST" | "DELETE", _:
                 return httpx.Response(202, json={**self.place("kept"), "applied": self.applied})
             case _:
@@ -71,6 +75,15 @@ def test_a_read_is_sent_with_the_newest_write_of_its_user_and_each_topic(memory:
     assert log.sent == "kept3"
     memory.list(user_id="eve")
     assert log.sent is None
+
+
+def test_a_forgotten_source_is_waited_for_too(memory: Memory, log: Log) -> None:
+    """Its answer has a token, but no place."""
+    memory.remember("a", user_id="ann")
+    memory.forget_source("tool", user_id="ann")
+    memory.forget_source("tool", user_id="ann")
+    memory.list(user_id="ann")
+    assert log.sent == "kept0,forgotten2"
 
 
 def test_it_is_asked_for(log: Log) -> None:
