@@ -11,18 +11,7 @@ from streams.doors.importing.formats import Format
 
 #: The formats by the names that users pass to `siltstone import`. `jsonl` is the output of `siltstone export`, or
 #: messages in our own format.
-FORMATS: Final = {
-    "mem0": Format.MEM0,
-    "openmemory": Format.OPENMEMORY,
-    "jsonl": Format.SILTSTONE,
-    "openai": Format.OPENAI,
-    "sharegpt": Format.SHAREGPT,
-    "chatgpt": Format.CHATGPT,
-    "claude": Format.CLAUDE,
-    "whatsapp": Format.WHATSAPP,
-    "telegram": Format.TELEGRAM,
-    "slack": Format.SLACK,
-}
+FORMATS: Final = {"jsonl" if one is Format.SILTSTONE else one.value: one for one in Format}
 
 
 @click.command("import")

@@ -7,17 +7,18 @@ from enum import StrEnum
 from typing import Any, Final
 
 from streams.doors.importing import chatgpt, claude, exported, mem0, openai, openmemory, sharegpt, slack, telegram
+from streams.doors.importing.chats import Chat
 
 
 class Format(StrEnum):
     """The formats of files that can be imported."""
 
+    MEM0 = "mem0"
+    OPENMEMORY = "openmemory"
     SILTSTONE = "siltstone"
     OPENAI = "openai"
     SHAREGPT = "sharegpt"
     CHATGPT = "chatgpt"
-    MEM0 = "mem0"
-    OPENMEMORY = "openmemory"
     CLAUDE = "claude"
     WHATSAPP = "whatsapp"
     TELEGRAM = "telegram"
@@ -109,4 +110,12 @@ _LOOKS: Final[dict[Format, Callable[[Mapping[str, Any]], bool]]] = {
     Format.OPENMEMORY: openmemory.is_openmemory,
     Format.SILTSTONE: lambda value: _is_ours(value) and not openai.is_openai(value),
     Format.OPENAI: lambda value: openai.is_openai(value) or openai.is_message(value),
+}
+#: The chat of one value, for each format whose values are whole chats and name no people. `records.py` converts the
+#: other formats.
+CHATS: Final[dict[Format, Callable[[Any], Chat]]] = {
+    Format.OPENAI: openai.chat_of,
+    Format.SHAREGPT: sharegpt.chat_of,
+    Format.CHATGPT: chatgpt.chat_of,
+    Format.CLAUDE: claude.chat_of,
 }

@@ -21,20 +21,17 @@ from schemas.errors import BadRecord, NothingSaid
 from schemas.record_values import message_or_end
 from schemas.times import iso
 from streams.doors.importing import (
-    chatgpt,
-    claude,
     exported,
     mem0,
     openai,
     openmemory,
-    sharegpt,
     slack,
     telegram,
     whatsapp,
 )
 from streams.doors.importing.chats import Chat
 from streams.doors.importing.conversations import Names, of_chat
-from streams.doors.importing.formats import NAMES, Format, each, recognised
+from streams.doors.importing.formats import CHATS, NAMES, Format, each, recognised
 from streams.doors.importing.found import (
     Found,
     Given,
@@ -59,12 +56,6 @@ _OPTIONS: Final = {"user_id": "--user", "session_id": "--session"}
 MOST_PASSED: Final = 1000
 #: If the first lines of a file are not JSON, reading stops after this number of lines, with one error for the file.
 NO_JSON_LINES: Final = 3
-_CHATS: Final = {
-    Format.OPENAI: openai.chat_of,
-    Format.SHAREGPT: sharegpt.chat_of,
-    Format.CHATGPT: chatgpt.chat_of,
-    Format.CLAUDE: claude.chat_of,
-}
 
 
 def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
@@ -269,7 +260,7 @@ def _chat(of: Format, value: Any, given: Given) -> Chat:
         return _between(telegram.talk_of(value, given.zone), given)
     if of is Format.SLACK:
         return _between(slack.talk_of(*slack.of_channel(value)), given)
-    return _CHATS[of](value)
+    return CHATS[of](value)
 
 
 def _between(talk: Talk, given: Given) -> Chat:
