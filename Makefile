@@ -16,7 +16,7 @@ SLOWLY = --second-look --soak=$(SOAK)
 	test-compiled mutants bench docs pages client hooks wheel update clean
 
 help:  ## This list.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s%s\n", $$1, $$2}' Makefile | sort
 
 demo: $(STAMP)  ## Turn sample chats into memories that answer questions, in under a minute.
 	$(BIN)/siltstone demo
@@ -40,7 +40,7 @@ test-all: $(STAMP_ALL) $(STAMP_MEM0) test-adapters  ## The slow tests: real mode
 
 types: $(STAMP_ALL)  ## Types of tests and benchmarks too, and the client's by a second checker.
 	$(BIN)/mypy
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/basedpyright --project pyproject.toml --pythonpath $(BIN)/python
 
 coverage: $(STAMP)  ## Lines and branches that the quick tests run, in build/coverage; fails below the floor of pyproject.toml.
 	$(BIN)/pytest $(QUICK) --cov --cov-report=html:build/coverage

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from schemas.errors import (
-    MemoryNotFound,
-    NotReady,
-    ShardNotHere,
-)
+from schemas.errors import MemoryNotFound, NotReady, ShardNotHere
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, Memory, SearchHit, State
 from schemas.settings import Settings

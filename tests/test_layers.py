@@ -91,7 +91,8 @@ def test_rules_import_no_store() -> None:
 
 def test_a_file_has_no_more_lines_than_a_reader_keeps_in_mind() -> None:
     """Those that have more are named, and each may only get shorter."""
-    sources = [*modules(), *(ROOT / "client").rglob("*.py")]
+    client = ROOT / "client"
+    sources = [*modules(), *client.glob("*.py"), *(client / "siltstone_client").rglob("*.py")]
     lines = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").count("\n") for path in sources}
     assert {name for name, count in lines.items() if count > MOST_LINES} == LONGER.keys()
     assert [name for name, most in LONGER.items() if lines[name] > most] == []

@@ -192,6 +192,13 @@ class User:
         """Append an event to a memory's history."""
         self.history.setdefault(identity, []).append((at, event, details))
 
+    def forget_all(self) -> None:
+        """Remove all data of the user. If the same messages or memories are sent again, they do not come back."""
+        said = (memory_of(self.id, one.id, cut).id for one in self.sessions.values() for cut in one.exchanges())
+        self.forgotten.update(said, self.memories, self.notes)
+        for kept in (self.sessions, self.memories, self.notes, self.links, self.history, self.summaries):
+            kept.clear()
+
     def forget(self, identity: uuid.UUID) -> None:
         """Remove a memory, a note or an exchange, with its links."""
         self.forgotten.add(identity)

@@ -29,7 +29,8 @@ class Refusal(Exception):
 class InMemoryTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """An httpx transport that calls a Python function, the route, for each request.
 
-    The route gets the fields of the request and the variable parts of its path.
+    The route gets the fields of the request and the variable parts of its path. The fields are those of the query and
+    of the body; a body that is a list is the field `messages`.
     """
 
     #: Method, path and handler of each route.
@@ -54,10 +55,13 @@ class InMemoryTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def _answer(self, request: httpx.Request) -> Answered:
         path, body = request.url.raw_path.decode().partition("?")[0], json.loads(request.content or b"null")
-        fields = {**dict(request.url.params), **(body if isinstance(body, dict) else {})}
+        fields = {
+            **dict(request.url.params),
+            **(body if isinstance(body, dict) else {"messages": body} if body else {}),
+        }
         for method, pattern, route in self.routes:
             if method == request.method and (found := pattern.fullmatch(path)) is not None:
-                return route(self, body if isinstance(body, list) else fields, *map(unquote, found.groups()))
+                return route(self, fields, *map(unquote, found.groups()))
         raise Refusal(404, f"there is no {request.method} {path}")
 
     def _user(self, fields: Mapping[str, Any]) -> User:

@@ -54,8 +54,8 @@ class OwnWrites:
 def _writes(answer: Written) -> Iterable[tuple[str, Written]]:
     """The writes for which later reads wait, each with its topic, taken from the answer to a write.
 
-    The answer of `forget_source` has a token, but no topic: it is noted under a name of its own. Reads do not wait for
-    a requested summary, because it may take a minute, which is too long for a read.
+    The answer of `forget_source` has a token, but no topic, so it is noted under a name of its own. Reads do not wait
+    for a requested summary, because it may take a minute, which is too long for a read.
     """
     match answer:
         case AcceptedMessages():

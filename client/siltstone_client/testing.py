@@ -59,9 +59,9 @@ class InMemorySiltstone(InMemoryTransport):
 
     # conversations
 
-    def _add(self, given: Any) -> Answered:
+    def _add(self, fields: Any) -> Answered:
         accepted, not_taken = [], []
-        messages = given if isinstance(given, list) else [given]
+        messages = fields.get("messages", [fields])
         for index, message in enumerate(messages):
             try:
                 accepted.append(self._said(message))
@@ -70,7 +70,8 @@ class InMemorySiltstone(InMemoryTransport):
         if not accepted:
             raise Refusal(422, "; ".join(str(one["detail"]) for one in not_taken))
         token = accepted[-1]["token"]
-        return 202, {"accepted": accepted, "not_taken": not_taken, "token": token, "applied": True}
+        applied = True if "wait" in fields else None
+        return 202, {"accepted": accepted, "not_taken": not_taken, "token": token, "applied": applied}
 
     def _said(self, message: Mapping[str, Any]) -> dict[str, Any]:
         role, content = message.get("role"), text_of(message.get("content"))
@@ -268,7 +269,7 @@ class InMemorySiltstone(InMemoryTransport):
         user = self._user(fields)
         if fields.get("source"):
             raise Refusal(404, f"nothing of user {user.id} comes from {fields['source']}")
-        del self._users[user.id]
+        user.forget_all()
         return 202, self._accepted(uuid.uuid4(), "siltstone.long-term", fields)
 
     def _history(self, fields: Any, memory_id: str) -> Answered:

@@ -6,8 +6,11 @@ A test compares both files with what this program writes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
@@ -96,6 +99,7 @@ def api_page(document: Mapping[str, Any]) -> str:
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     ]
+    assert {group for group, *_ in every} == GROUPS.keys(), "each group of routes has a section, and a route"
     common = set.intersection(*(set(operation["responses"]) - {"200", "202"} for *_, operation in every))
     parts = [API]
     shown = _Shown(document, common)
@@ -225,9 +229,13 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write them."""
+    """Write them. Neither a `config.yaml` of the present folder nor the environment changes them."""
     logging.disable(logging.CRITICAL)
-    for path, text in pages().items():
+    for name in [name for name in os.environ if name.startswith("SILTSTONE_")]:
+        del os.environ[name]
+    with tempfile.TemporaryDirectory() as elsewhere, contextlib.chdir(elsewhere):
+        written = pages()
+    for path, text in written.items():
         path.write_text(text, encoding="utf-8")
 
 

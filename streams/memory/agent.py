@@ -174,7 +174,7 @@ class LongTermAgent:
         if partition not in self._of_watermark:
             if await watermark_at(self._read, partition, low.offset) != low:
                 log.warning("shard %d: the log was replaced: its events count as new", partition)
-                await self._shards.call(partition, Shard.begin_log_anew)
+                await self._shards.call(partition, Shard.start_over)
                 return records
             self._of_watermark.add(partition)
         left = [record for record in records if record.offset >= low.offset]

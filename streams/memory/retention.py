@@ -87,7 +87,7 @@ class RetentionJob:
         if newest is not None:
             if await watermark_at(self._read, partition, newest.offset) != newest:
                 log.info("shard %d: the log was replaced", partition)
-                await self._shards.call(partition, Shard.begin_log_anew)
+                await self._shards.call(partition, Shard.start_over)
             elif newest.offset > due.position:
                 return  # the shard reads the log again, and has not reached its newest watermark yet
         mark = await watermark_at(self._read, partition, due.position)

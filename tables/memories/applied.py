@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from schemas.events import (
-    LongTermEvent,
-)
+from schemas.events import LongTermEvent
 from schemas.memories import Memory
+
+#: The names of the effects that `Applied.count` counts.
+Effect = Literal["new", "edited", "repeated", "archived", "restored", "removed", "expired", "spared"]
 
 
 @dataclass(slots=True)
@@ -34,6 +36,10 @@ class Applied:
     refused: int = 0
     fresh: list[LongTermEvent] = field(default_factory=list, compare=False)
     born: list[Memory] = field(default_factory=list, compare=False)
+
+    def count(self, effect: Effect) -> None:
+        """Count one occurrence of an effect."""
+        setattr(self, effect, getattr(self, effect) + 1)
 
     def effects(self) -> dict[str, int]:
         """Return the counts by name, without zeros."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
-from schemas.events import (
-    Archive,
-    Remove,
-)
+from schemas.events import Archive, Remove
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory
 from tables.memories.workspace import Workspace
 
 
-def archive(space: Workspace, memory: Memory, event: Archive) -> str:
+def archive(space: Workspace, memory: Memory, event: Archive) -> Literal["archived", "spared"]:
     """Archive a memory. Return the effect: "archived", or "spared" if the memory stays where it is."""
     if _is_spared(memory, event):
         return "spared"
@@ -23,7 +21,7 @@ def archive(space: Workspace, memory: Memory, event: Archive) -> str:
     return "archived"
 
 
-def remove(space: Workspace, memory: Memory, event: Remove) -> str:
+def remove(space: Workspace, memory: Memory, event: Remove) -> Literal["removed", "spared"]:
     """Remove an archived memory. Return the effect: "removed", or "spared" if the memory stays where it is."""
     if _is_spared(memory, event):
         return "spared"
@@ -41,7 +39,7 @@ def _is_spared(memory: Memory, event: Archive | Remove) -> bool:
     return decided_on is not None and (memory.pinned or memory.last_accessed > decided_on)
 
 
-def restore(space: Workspace, memory: Memory, at: int) -> str:
+def restore(space: Workspace, memory: Memory, at: int) -> Literal["restored"]:
     """Move an archived memory out of the archive, back among the user's memories. Return the effect, "restored".
 
     This counts as an access at the time `at` (epoch ms). Otherwise the next cleanup would archive the memory again.

@@ -134,18 +134,18 @@ class Batch:
                     self._supersede(*pair, event.timestamp, event.reason)
             case Archive():
                 for memory in self._mine(event.memory_id):
-                    self._count(archiving.archive(self.space, memory, event))
+                    self.result.count(archiving.archive(self.space, memory, event))
             case Restore():
                 for memory in self._of(self.space.archived, event.memory_id):
-                    self._count(archiving.restore(self.space, memory, event.timestamp))
+                    self.result.count(archiving.restore(self.space, memory, event.timestamp))
             case Remove():
                 for memory in self._of(self.space.archived, event.memory_id):
-                    self._count(archiving.remove(self.space, memory, event))
+                    self.result.count(archiving.remove(self.space, memory, event))
             case Forget():
                 self._forget(event)
             case Expire():
                 for memory in self._mine(event.memory_id):
-                    self._count("expired" if items.expire(self.space, memory, event) else "spared")
+                    self.result.count("expired" if items.expire(self.space, memory, event) else "spared")
             case ForgetUser():
                 self._forget_all(event)
 
@@ -182,10 +182,7 @@ class Batch:
         if any(one.memory_id is None and one.forgotten_at >= event.timestamp for one in self._tombstones_of(event)):
             self.result.forgotten += 1
             return
-        self._count(items.put(self.space, event, self.vectors[event.event_id]))
-
-    def _count(self, effect: str) -> None:
-        setattr(self.result, effect, getattr(self.result, effect) + 1)
+        self.result.count(items.put(self.space, event, self.vectors[event.event_id]))
 
     def _tombstones_of(self, event: LongTermEvent) -> Iterator[Tombstone]:
         return (one for one in self.tombstones if one.user_id == event.user_id)

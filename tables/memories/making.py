@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from schemas.events import (
-    Parts,
-    Promotion,
-    Remember,
-)
+from schemas.events import Parts, Promotion, Remember
 from schemas.memories import Memory, State
 from schemas.sources import SOURCES
 from tables.memories import pinning

@@ -202,10 +202,7 @@ class Shard:
         return self._catalog.position
 
     def low_watermark(self) -> Watermark | None:
-        """Return the low watermark; None if there is none yet.
-
-        All events below its offset are applied, and their ids were dropped.
-        """
+        """Return the low watermark, or None. All events below it were applied, and their ids were dropped."""
         return self._catalog.watermarks.low()
 
     def due_watermark(self, now: int) -> NextWatermark | None:
@@ -221,7 +218,7 @@ class Shard:
         """Record that all events below `mark` are applied. Return the number of old event ids that were dropped."""
         return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
 
-    def begin_log_anew(self) -> None:
+    def start_over(self) -> None:
         """Delete all watermarks, because the shard now applies another log, where their offsets have no meaning."""
         self._catalog.watermarks.start_over()
 
@@ -349,10 +346,7 @@ class Shard:
         return self._catalog.history(user_id, memory_id)
 
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """Return the time (epoch ms) of the last edit of each memory of the user that was edited.
-
-        If a near-copy replaced a memory's text, this counts as an edit.
-        """
+        """Return the time (epoch ms) of the last edit, also by a near-copy, of each edited memory of the user."""
         return self._catalog.last_edits(user_id)
 
     def users(self) -> list[Holdings]:

@@ -68,7 +68,9 @@ def test_make_targets_exist() -> None:
 def test_every_command_that_pages_name_exists() -> None:
     """docs/cli.md has all of them."""
     named = {
-        name for page in EVERY for name in re.findall(r"[`/]siltstone ([a-z][a-z-]+)(?=[ `\n])", page.read_text())
+        name
+        for page in EVERY
+        for name in re.findall(r"[`/]siltstone ([a-z][a-z-]+)(?=[ `\n])", page.read_text(encoding="utf-8"))
     }
     assert {"dev", "worker", "ingest", "search"} <= named & COMMANDS.keys()
     assert named - COMMANDS.keys() == set()

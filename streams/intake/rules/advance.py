@@ -34,7 +34,7 @@ KNOWN_EXCHANGES: Final = 450
 SessionInput = Message | SessionEnded | Silence
 
 
-class Rules:
+class RuleParameters:
     """The parameters of the session rules: limits from the settings, the promoter, and the summary triggers."""
 
     def __init__(self, memory: MemorySettings, promoter: Promoter, triggers: Triggers | None = None) -> None:
@@ -87,7 +87,7 @@ class Advance:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: RuleParameters,
         session: Session,
         known: set[str],
         exchange: Callable[[int], Exchange],

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable
 
 from schemas.exchanges import Emptied, Exchange
 from schemas.sessions import Session
-from streams.intake.rules.advance import Advance, Rules, SessionInput
+from streams.intake.rules.advance import Advance, RuleParameters, SessionInput
 from streams.intake.rules.session_changes import SessionChanges
 
 
-class SessionRules(Rules):
+class SessionRules(RuleParameters):
     """The rules of the settings, for any session. Without `triggers`, no summaries are requested."""
 
     def advance(

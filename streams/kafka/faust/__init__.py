@@ -1,6 +1,6 @@
 """Overrides of Faust (faust-streaming 0.15.3, aiokafka driver), a file for each concern.
 
-`patches/library_sources` has a hash of each source that is overridden. If a source of the installed Faust differs, no
+`faust_sources` has a hash of each source that is overridden. If a source of the installed Faust differs, no
 worker starts.
 
     fetching     The fetched records of a partition become one message, whose value is the list of records. In Faust,

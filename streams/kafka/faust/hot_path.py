@@ -22,9 +22,9 @@ from streams.kafka.faust.assignor import HeldAssignor, HeldState
 from streams.kafka.faust.consumer import Consumer, ConsumingTransport
 from streams.kafka.faust.consumer_state import ASK_AGAIN_SECONDS
 from streams.kafka.faust.delivery import ByBatch, RecordsSchema
+from streams.kafka.faust.faust_sources import FAUST
 from streams.kafka.faust.recovery import KeptTable, KeptTables
 from streams.kafka.faust.status import ConsumerStatus
-from streams.kafka.patches.library_sources import check_faust
 from streams.kafka.patches.patching import patch_aiokafka
 from streams.runtime.batch_handler import BatchHandler
 from tables.windows.window_stores import WindowStores
@@ -53,7 +53,7 @@ class HotPath(ConsumerStatus):
     def __init__(
         self, app: faust.App, isolation_level: str = "read_committed", stores: WindowStores | None = None
     ) -> None:
-        check_faust()
+        FAUST.check()
         patch_aiokafka()
         super().__init__(app, stores, isolation_level)
         app.conf.Stream = cast(Any, ByBatch)

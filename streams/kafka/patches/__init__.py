@@ -1,6 +1,6 @@
 """Patches of aiokafka, for all clients of a process. `patch_aiokafka` applies them.
 
-`library_sources` has a hash of each source that is patched or relied on. If a source of the installed aiokafka
+`aiokafka_sources` has a hash of each source that is patched or relied on. If a source of the installed aiokafka
 differs, no client can be created.
 
     topic_creation   A client that requests the metadata of a topic does not create the topic.

@@ -106,7 +106,7 @@ def test_where_the_log_is_another_one_what_came_of_the_former_one_is_kept_as_lon
     touched = event(Touch, memory_ids=[promotion("text 0", "a").memory_id])
     tell(shard, promotion("text 0", "a"), touched, position=1_000)
     shard.keep_watermark(mark(1_000), START)
-    shard.begin_log_anew()
+    shard.start_over()
     assert (shard.low_watermark(), shard.due_watermark(START)) == (None, (None, 1_000))
     tell(shard, position=10)
     shard.keep_watermark(mark(10), START)
@@ -291,7 +291,7 @@ def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) ->
     for day in range(2 * HALF):
         events, now = of_a_day(day, kept), START + day * DAY_MS
         if day == HALF:
-            shard.begin_log_anew()
+            shard.start_over()
             position = 0
         position += len(events)
         vectors = {one.event_id: axis(0) if one.text == "text 0" else leaning(1, 2 + day % 6, 0.5)
