@@ -11,8 +11,8 @@ from schemas.times import parse_timestamp
 
 MAX_CONTENT_BYTES = 32 * 1024
 MAX_METADATA_BYTES = 32 * 1024
-#: The number of nesting levels that are reserved for our own record around metadata. No record has more levels of its
-#: own; three of them are, for example, session, messages and message.
+#: The nesting levels that are reserved for the record that contains the metadata. A record never puts more levels
+#: around its metadata. For example, session, messages and message are three levels.
 LEVELS_OF_OUR_OWN = 16
 
 

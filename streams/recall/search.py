@@ -55,10 +55,10 @@ class Recall:
         self._accesses = Accesses()
 
     async def search(self, query: Query) -> Hits:
-        """Return the memories that answer the query, best first. Only relevant hits count as accesses.
+        """Return the best hits for the query, best first. Only relevant hits count as accesses.
 
-        Every search returns its best memories, even if none of them answers the query. If all of them counted as
-        accessed, no memory's score would decay.
+        A search returns its best hits even if none of them is relevant. If all of them counted as accesses, no
+        memory's score would decay.
 
         Raises `ShardNotHere` if this worker does not own the user's partition.
         """

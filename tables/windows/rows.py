@@ -55,8 +55,8 @@ class Rows(Generic[Row]):
     ) -> None:
         self._encode, self._decode, self._offset_of = encode, decode, offset_of
         self._kept: KeptRows = MemoryRows() if kept is None else kept
-        #: Changed rows that are not among the kept rows yet. They were changed since the last `drain`, or are being
-        #: written to the changelog. The value None stands for a deleted row.
+        #: Changed rows that `_kept` does not have yet, because the broker has not acknowledged them. The value None
+        #: stands for a deleted row.
         self._fresh: dict[int, dict[bytes, Row | None]] = {}
         #: Caches of decoded kept rows. `_recent` has the rows used since the last call of `turn`; `_earlier` has the
         #: rows used between that call and the call before, and not since.

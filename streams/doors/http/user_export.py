@@ -101,10 +101,10 @@ def _note(note: Note) -> ExportedMemory:
 
 
 def _sources(memory: Memory) -> list[str]:
-    """Return the recorded sources of a memory.
+    """Return the sources of a memory for the export.
 
-    If none are recorded, return the default sources of its kind, or an empty list if an import would assign the same
-    default sources.
+    Recorded sources are returned as they are. If none are recorded, the default sources of the memory's kind are
+    returned, but only if an import would assign other ones. Otherwise the list is empty.
     """
     if recorded := meant(memory.meta.get(SOURCES)):
         return recorded

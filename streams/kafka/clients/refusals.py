@@ -140,10 +140,10 @@ class _Attempt:
         return f"the password of user {user} is wrong", "correct kafka.sasl_password"
 
     async def _mechanism_or_protocol(self) -> Cause | None:
-        """Find the cause if the broker gives no reason: compare the settings with the broker's SASL mechanisms.
+        """Find out why the broker closed the connection without a reason. Return None if no cause is found.
 
-        If the broker does not answer over TLS, the request is repeated without TLS. Returns None if no cause is
-        found.
+        The broker is asked for its SASL mechanisms, and they are compared with the settings. If it does not answer
+        over TLS, it is asked again without TLS.
         """
         tls, sasl = "SSL" in self._kafka.security_protocol, self._kafka.security_protocol.startswith("SASL")
         asked = await self._mechanisms(tls)

@@ -84,7 +84,7 @@ class Sends:
         self._pending: list[Sent] = []
         self._lock: asyncio.Lock | None = None
         self._delivery: asyncio.Lock | None = None
-        #: The topic of the records that are being sent or awaited.
+        #: The topic of the records that are being sent, or whose acknowledgement is being awaited.
         self._flushing_to = ""
 
     def connect(self, producer: Producer) -> None:

@@ -69,7 +69,10 @@ class Talk:
         return known
 
     def taken(self, place: int, clause: int | None = None) -> bool:
-        """True if this clause is part of an item. Without `clause`, True if any clause of the sentence is."""
+        """Return whether the clause is part of an item of the summary.
+
+        If `clause` is None, return whether any clause of the sentence is part of an item.
+        """
         clauses = range(len(self.sentences[place].clauses)) if clause is None else (clause,)
         return any((place, clause) in self._taken for clause in clauses)
 

@@ -61,7 +61,7 @@ class Verdicts:
 
     @property
     def going_by_cause(self) -> Counter[Cause]:
-        """The number of all candidates without an exemption, by cause."""
+        """The numbers of all candidates without an exemption, by the cause of the cleanup."""
         return Counter({kind.cause: number for kind, number in self.counts.items() if kind.exemption is None})
 
     @property
