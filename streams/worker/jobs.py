@@ -162,8 +162,9 @@ class Jobs:
         While the clock or a shard is not ready, nothing is done. Removal and archiving use a time that is certainly
         not in the future, even if the clock is ahead.
         """
-        if await self.lifecycle.recompute():
-            passed = self._context.clock.passed()
+        if now := await self.lifecycle.recompute():
+            # If the clock has moved since, a memory that is still active in its row could be archived.
+            passed = min(now, self._context.clock.passed())
             await self.expiry.tick(passed)
             await self.cleanup.tick(passed)
 

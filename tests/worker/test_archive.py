@@ -232,6 +232,33 @@ async def test_what_is_due_is_archived_and_later_removed_by_itself(settings: Set
         assert labelled(worker.metrics.cleanup) == {("archived",): 1, ("removed",): 1}
 
 
+async def test_cleanup_decides_as_of_the_recompute_before_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the clock moves in between, a memory would be archived whose state is still active."""
+    async with running.started(with_cleanup(settings, enabled=True)) as worker, api(worker) as http:
+        await running.until_ready(worker)
+        (key,) = await keep(worker, KEY)
+        recompute = worker.jobs.lifecycle.recompute
+
+        async def then_it_is_late() -> int:
+            now = await recompute()
+            go_to(worker, LATE)
+            return now
+
+        monkeypatch.setattr(worker.jobs.lifecycle, "recompute", then_it_is_late)
+        await worker.jobs._age()
+        (tea,) = await keep(worker, TEA)  # behind what was asked for, so that it has had its effect
+        assert await archived(http) == {}
+        await worker.jobs._age()
+        await until_archived(http, key, tea)
+        await recompute()
+        assert [move for move in await moves(worker, 4) if move[0] == key] == [
+            (key, "active", "deprecated", "decay"),
+            (key, "deprecated", "archived", "cleanup"),
+        ]
+
+
 async def test_cleanup_does_what_the_dry_run_said(worker: Siltstone, http: httpx.AsyncClient) -> None:
     """Where it is not enabled: for one user, then for all; what it does is what the dry run said."""
     ids = await keep(worker, KEY, TEA, BIKE)
