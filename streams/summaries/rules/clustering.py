@@ -61,7 +61,8 @@ def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
     if chosen is vectors:
         return groups
     centres = np.stack([chosen[rows].mean(axis=0) for rows in groups])
-    nearest = np.argmax(vectors @ centres.T, axis=1)
+    # Not `@`, for the reason of `_cosines` in `topics.py`: there may be only one centre.
+    nearest = np.argmax(np.vecdot(vectors[:, None], centres), axis=1)
     return [found.tolist() for group in range(len(groups)) if len(found := np.flatnonzero(nearest == group))]
 
 

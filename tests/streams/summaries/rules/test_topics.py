@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from streams.summaries.rules.clustering import MOST_TURNS, clusters
+from streams.summaries.rules.topics import _cosines
 from tests.streams.summaries.rules.talking import summary
 from tests.support.making import axis, leaning
 
@@ -163,3 +169,17 @@ def test_of_very_many_turns_each_goes_where_it_is_nearest() -> None:
     groups = clusters(np.stack([axis(place) for place in places]), [False] * len(places))
     assert sorted(len(group) for group in groups) == [MOST_TURNS, MOST_TURNS, 2 * MOST_TURNS]
     assert all(len({places[row] for row in group}) == 1 for group in groups)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="a C compiler writes on the stack")
+def test_what_is_left_on_the_stack_is_no_warning(tmp_path: Path) -> None:
+    (tmp_path / "stack.c").write_text(
+        "void write_on_it(void) { volatile unsigned a[65536]; for (int i = 0; i < 65536; i++) a[i] = 0x7fa00000; }\n"
+    )
+    subprocess.run(["cc", "-O0", "-shared", "-fPIC", "-o", "stack.so", "stack.c"], cwd=tmp_path, check=True)
+    stack = ctypes.CDLL(str(tmp_path / "stack.so"))
+    for columns in range(1, 20):
+        rows, mean = np.ones((7, columns), np.float32), np.ones(columns, np.float32)
+        stack.write_on_it()
+        assert _cosines(rows, mean).tolist() == [columns] * 7
