@@ -10,7 +10,7 @@ recently used of them are in memory as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -69,6 +69,9 @@ class Rows(Generic[Row]):
         self._changed: dict[tuple[int, bytes], Row | Literal[_Mark.KEPT] | None] = {}
         #: Partitions that had rows at the last `drain`, and have stayed with this worker since.
         self._taken_of: set[int] = set()
+        #: Keys of the last `drain` that are still being written. `_overtaken` has those whose restored row is newer.
+        self._drained: Mapping[tuple[int, bytes], object] = {}
+        self._overtaken: set[tuple[int, bytes]] = set()
         #: By partition, the keys of rows that were restored since the last call of `touched`. It has only partitions
         #: whose tables were consistent before the recovery.
         self._touched: dict[int, set[bytes]] = {}
@@ -162,7 +165,8 @@ class Rows(Generic[Row]):
         """Apply rows that were read from the changelog, in the changelog's order.
 
         A row is skipped if its source offset is lower than the offset of the present row with its key. It was written
-        by a worker that no longer owned the partition.
+        by a worker that no longer owned the partition. A row that is being written lies behind the restored rows in
+        the changelog, so it stays, unless its source offset is lower.
         """
         touched = self._touched.setdefault(partition, set()) if self._kept.is_fitted(partition) else None
         offset_of, news = self._offset_of, dict[bytes, Row | None]()
@@ -178,12 +182,23 @@ class Rows(Generic[Row]):
         self._kept.restore(partition, taken)
         fresh = self._fresh.get(partition, {})
         for key, row in news.items():
+            if self._drained and (partition, key) in self._drained:
+                if not self._overtakes(partition, key, row):
+                    continue
+                self._overtaken.add((partition, key))
             self._hold(partition, key, row)
             if key in fresh:  # changed during the recovery: the restored value replaces the change
                 fresh[key] = row
         if touched is not None:
             touched.update(news)
         self._resident.came()
+
+    def _overtakes(self, partition: int, key: bytes, restored: Row | None) -> bool:
+        """Return whether a restored row has a higher source offset than the row of its key that is being written."""
+        drained = self._changed.get((partition, key), self._fresh[partition][key])
+        if self._offset_of is None or restored is None or drained is None or drained is KEPT:
+            return False
+        return self._offset_of(drained) < self._offset_of(restored)
 
     def touched(self, partition: int) -> set[bytes] | None:
         """Return the keys of the rows that were restored since the last call.
@@ -198,6 +213,8 @@ class Rows(Generic[Row]):
             for partition in held.keys() - partitions:
                 del held[partition]
         self._changed = {place: before for place, before in self._changed.items() if place[0] in partitions}
+        self._drained = {place: None for place in self._drained if place[0] in partitions}
+        self._overtaken = {place for place in self._overtaken if place[0] in partitions}
         self._taken_of &= partitions
         self._kept.own(partitions)
 
@@ -219,7 +236,7 @@ class Rows(Generic[Row]):
 
     def drain(self) -> list[Change]:
         changed, self._changed = self._changed, {}
-        self._taken_of = set(self.partitions())
+        self._taken_of, self._drained, self._overtaken = set(self.partitions()), changed, set()
         changes, fresh, encode = list[Change](), self._fresh, self._encode
         lengths = rows = 0
         for partition, key in changed:
@@ -239,17 +256,20 @@ class Rows(Generic[Row]):
         for change in changes:
             if change.partition in self._taken_of:  # otherwise the partition's new owner makes the change again
                 self._changed.setdefault((change.partition, change.key), KEPT)
+        self._drained, self._overtaken = {}, set()
 
     def written(self, changes: Sequence[Change]) -> None:
         """Move the changes of the last `drain` to the kept rows. Call it when the changelog has all of them."""
-        changed, by_partition = self._changed, dict[int, list[tuple[bytes, bytes | None]]]()
+        changed, overtaken = self._changed, self._overtaken
+        by_partition = dict[int, list[tuple[bytes, bytes | None]]]()
         for partition, key, value in changes:
             if partition not in self._taken_of:  # the partition's new owner reads the changelog
                 continue
             rows = by_partition.get(partition)
             if rows is None:
                 rows = by_partition[partition] = []
-            rows.append((key, value))
+            if not overtaken or (partition, key) not in overtaken:
+                rows.append((key, value))
             fresh = self._fresh[partition]
             if (partition, key) not in changed:
                 self._hold(partition, key, fresh.pop(key))
@@ -258,6 +278,7 @@ class Rows(Generic[Row]):
                 self._hold(partition, key, before)
         for partition, rows in by_partition.items():
             self._kept.write(partition, rows)
+        self._drained, self._overtaken = {}, set()
         self._resident.came()
 
     def _hold(self, partition: int, key: bytes, row: Row | None) -> None:

@@ -62,6 +62,28 @@ def test_what_is_restored_is_no_change(rows: Rows[str]) -> None:
     assert rows.drain() == []
 
 
+@pytest.mark.parametrize("restored", [b"old", None])
+def test_a_row_that_is_being_written_lies_behind_the_restored_ones(rows: Rows[str], restored: bytes | None) -> None:
+    rows.put(0, b"k", "new")
+    taken = rows.drain()
+    rows.restore(0, [(b"k", restored)])
+    assert rows.get(0, b"k") == "new"
+    rows.written(taken)
+    assert (rows.get(0, b"k"), [*rows.items()]) == ("new", [(0, b"k", "new")])
+    assert rows._kept.get(0, b"k") == b"new"
+    assert rows.drain() == []
+
+
+def test_a_restored_row_of_a_higher_offset_stays_when_the_one_of_a_lower_is_written() -> None:
+    """A worker that reads the changelog from its start would skip the latter."""
+    rows = Rows(str.encode, bytes.decode, int)
+    rows.put(0, b"k", "3")
+    taken = rows.drain()
+    rows.restore(0, [(b"k", b"4")])
+    rows.written(taken)
+    assert (rows.get(0, b"k"), rows._kept.get(0, b"k")) == ("4", b"4")
+
+
 def test_requeued_changes_are_taken_again(rows: Rows[str]) -> None:
     rows.put(0, b"kept", "x")
     rows.put(0, b"gone", "x")
