@@ -130,7 +130,7 @@ def _checks(
             partial(access.check_access, settings),
         ),
         _Check(http.CHECK, frozenset({"http"}), HTTP_SECONDS, http.TAKEN, partial(http.check_http, settings)),
-        _Check(mcp.CHECK, frozenset({"http", "access"}), HTTP_SECONDS, mcp.ANEW, partial(mcp.check_mcp, settings)),
+        _Check(mcp.CHECK, frozenset({"http", "access"}), HTTP_SECONDS, mcp.RESTART, partial(mcp.check_mcp, settings)),
     ]
 
 

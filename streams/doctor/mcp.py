@@ -12,7 +12,7 @@ from streams.doctor.http import ANSWER_SECONDS
 from streams.doors.http.hosts import names_of
 
 CHECK = "mcp"
-ANEW = "restart the worker with these settings"
+RESTART = "restart the worker with these settings"
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 #: The HTTP status with which a worker refuses a host name that is not its own.
 _MISDIRECTED = 421
@@ -39,9 +39,9 @@ async def check_mcp(settings: Settings) -> list[Finding]:
             return found  # the check `http` reports whether a worker listens
     for host, answer in zip(asked, answers, strict=True):
         if answer.status_code == _MISDIRECTED:
-            return [failed(CHECK, f"the running worker refuses requests for {host}", ANEW)]
+            return [failed(CHECK, f"the running worker refuses requests for {host}", RESTART)]
         if answer.status_code == httpx.codes.NOT_FOUND:
-            return [failed(CHECK, "the running worker serves no MCP", ANEW)]
+            return [failed(CHECK, "the running worker serves no MCP", RESTART)]
     return found
 
 

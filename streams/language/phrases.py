@@ -31,7 +31,7 @@ class Phrases:
     text in ASCII is searched only for words in ASCII.
 
     If a phrase has a reading, it counts only if the reading returns True. Default phrases in languages other than
-    English and Chinese are not looked for in an English or Chinese text of more than `SHORT_TEXT` characters.
+    English and Chinese are not searched for in an English or Chinese text of more than `SHORT_TEXT` characters.
     """
 
     def __init__(self, phrases: Iterable[str], readings: Mapping[str, Reading] | None = None) -> None:

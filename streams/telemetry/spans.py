@@ -51,11 +51,11 @@ class Spans(Protocol):
         """Send the spans that are not sent yet. This takes at most some seconds."""
 
 
-def _nobody_asks(hits: Sequence[SearchHit]) -> None:
+def _ignore(hits: Sequence[SearchHit]) -> None:
     """Ignore the hits, because no span records them."""
 
 
-_UNSEARCHED: Final = nullcontext[Found](_nobody_asks)
+_UNSEARCHED: Final = nullcontext[Found](_ignore)
 _UNWRITTEN: Final = nullcontext[None](None)
 
 

@@ -268,13 +268,14 @@ class Rows(Generic[Row]):
             rows = by_partition.get(partition)
             if rows is None:
                 rows = by_partition[partition] = []
-            if not overtaken or (partition, key) not in overtaken:
+            place = partition, key
+            if place not in overtaken:
                 rows.append((key, value))
             fresh = self._fresh[partition]
-            if (partition, key) not in changed:
+            if place not in changed:
                 self._hold(partition, key, fresh.pop(key))
-            elif (before := changed[partition, key]) is not KEPT:  # changed after the drain: use the drained value
-                changed[partition, key] = KEPT
+            elif (before := changed[place]) is not KEPT:  # changed after the drain: use the drained value
+                changed[place] = KEPT
                 self._hold(partition, key, before)
         for partition, rows in by_partition.items():
             self._kept.write(partition, rows)

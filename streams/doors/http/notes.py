@@ -26,7 +26,7 @@ class NewMemory(Remember):
 
     @field_validator("sources")
     @classmethod
-    def _nobodys_to_say(cls, given: list[str]) -> list[str]:
+    def _not_given_by_clients(cls, given: list[str]) -> list[str]:
         if given:
             raise ValueError("the worker records them from the request's token: leave them out")
         return given

@@ -61,9 +61,18 @@ def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
     if chosen is vectors:
         return groups
     centres = np.stack([chosen[rows].mean(axis=0) for rows in groups])
-    # Not `@`, for the reason of `_cosines` in `topics.py`: there may be only one centre.
-    nearest = np.argmax(np.vecdot(vectors[:, None], centres), axis=1)
+    nearest = np.argmax(products(vectors[:, None], centres), axis=1)
     return [found.tolist() for group in range(len(groups)) if len(found := np.flatnonzero(nearest == group))]
+
+
+def products(rows: Vectors, others: Vectors) -> Vectors:
+    """Return the products of vectors along the last axis, float32. The other axes are broadcast.
+
+    It is not `@`, because with five columns OpenBLAS reads memory of the stack that it has not written. If a
+    signalling NaN is there, numpy warns of an invalid value, although the result is right.
+    """
+    found: Vectors = np.vecdot(rows, others)
+    return found
 
 
 def _contrasted(likeness: NDArray[np.float64]) -> NDArray[np.float64]:

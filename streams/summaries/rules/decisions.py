@@ -20,7 +20,7 @@ DECISION_WORTH: Final = 3.0
 
 
 REASON_TURNS: Final = 3
-"""A reason is looked for up to this many turns before the decision, in sentences that name the choice."""
+"""The rules search this many turns before a decision for its reason, in sentences that name the choice."""
 
 
 class _Choice(NamedTuple):

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, pairwise
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from schemas.conversations import Role
 from schemas.summaries import FEWEST_TOPICS, MOST_TOPICS, Topic
-from streams.summaries.rules.clustering import Vectors, clusters
+from streams.summaries.rules.clustering import clusters, products
 from streams.summaries.rules.naming import names
 from streams.summaries.rules.sentences import CHINESE, Sentence, content, trimmed
 from streams.summaries.rules.talk import Spot, Talk, alike
@@ -69,7 +67,7 @@ def topics(talk: Talk) -> tuple[Topic, ...]:
     lone: list[Topic] = []
     for rows in groups[:MOST_GROUPS]:
         group = [talked[row] for row in rows]
-        cosines = _cosines(of_names, vectors[rows].mean(axis=0)).tolist()
+        cosines = products(of_names, vectors[rows].mean(axis=0)).tolist()
         title = _best(group, dict(zip(names, cosines, strict=True)), [topic.title for topic in (*found, *lone)])
         if title:
             turns = tuple(turn.turn.number for turn in group)
@@ -80,16 +78,6 @@ def topics(talk: Talk) -> tuple[Topic, ...]:
             break
     found += lone[: max(0, FEWEST_TOPICS - len(found))]
     return tuple(sorted(found, key=lambda topic: topic.turns))
-
-
-def _cosines(rows: Vectors, mean: Vectors) -> Vectors:
-    """Return the product of each row, float32[n, d], with the vector `mean`, float32[d].
-
-    It is not `@`, because with five columns OpenBLAS reads memory of the stack that it has not written. If a
-    signalling NaN is there, numpy warns of an invalid value, although the result is right.
-    """
-    products: Vectors = np.vecdot(rows, mean)
-    return products
 
 
 def _follows(turn: Turn, before: Turn) -> bool:

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams.summaries.rules.clustering import MOST_TURNS, clusters
-from streams.summaries.rules.topics import _cosines
+from streams.summaries.rules.clustering import MOST_TURNS, clusters, products
 from tests.streams.summaries.rules.talking import summary
 from tests.support.making import axis, leaning
 
@@ -182,4 +181,4 @@ def test_what_is_left_on_the_stack_is_no_warning(tmp_path: Path) -> None:
     for columns in range(1, 20):
         rows, mean = np.ones((7, columns), np.float32), np.ones(columns, np.float32)
         stack.write_on_it()
-        assert _cosines(rows, mean).tolist() == [columns] * 7
+        assert products(rows, mean).tolist() == [columns] * 7
