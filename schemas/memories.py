@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
@@ -21,32 +21,57 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """One long-term memory. Times are epoch milliseconds. `importance` is 0-100, as of `last_accessed`."""
+class Column:
+    """The column of a memory's field in the tables `memories` and `archive`, with its SQL type.
 
-    seq: int
-    id: uuid.UUID
-    user_id: str
-    session_id: str | None
-    agent_id: str | None
-    text: str
-    kind: str
-    message_ids: tuple[str, ...]
-    importance: float
-    created_at: int
-    last_accessed: int
-    access_count: int
-    state: State
-    pinned: bool
-    meta: dict[str, Any]
-    summary_of: tuple[uuid.UUID, ...] = ()
-    summarized_by: uuid.UUID | None = None
-    superseded_by: uuid.UUID | None = None
+    `filter` is the field's name in filters of searches; without one, no filter can test the field. If `ranked`, the
+    rows that a search ranks have the field. Otherwise only the body has it, which is read for the memories of an
+    answer. If not `compared`, two shards of the same log may have different values.
+    """
+
+    type: Literal["BIGINT", "BOOLEAN", "DOUBLE", "JSON", "TIMESTAMP", "UUID", "UUID[]", "VARCHAR", "VARCHAR[]"]
+    filter: str = ""
+    ranked: bool = False
+    compared: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One long-term memory. Times are epoch milliseconds. `importance` is 0-100, as of `last_accessed`.
+
+    The annotations are the table of a memory's fields: columns, search rows, bodies, filters, and the comparison of
+    shards follow from it.
+    """
+
+    seq: Annotated[int, Column("BIGINT", ranked=True, compared=False)]
+    id: Annotated[uuid.UUID, Column("UUID", filter="id")]
+    user_id: Annotated[str, Column("VARCHAR")]
+    session_id: Annotated[str | None, Column("VARCHAR", filter="session")]
+    agent_id: Annotated[str | None, Column("VARCHAR", filter="agent")]
+    text: Annotated[str, Column("VARCHAR")]
+    kind: Annotated[str, Column("VARCHAR", filter="kind")]
+    message_ids: Annotated[tuple[str, ...], Column("VARCHAR[]")]
+    importance: Annotated[float, Column("DOUBLE", filter="importance", ranked=True)]
+    created_at: Annotated[int, Column("TIMESTAMP", filter="created_at", ranked=True)]
+    last_accessed: Annotated[int, Column("TIMESTAMP", ranked=True)]
+    access_count: Annotated[int, Column("BIGINT", ranked=True)]
+    state: Annotated[State, Column("VARCHAR", compared=False)]
+    pinned: Annotated[bool, Column("BOOLEAN", filter="pinned", ranked=True)]
+    meta: Annotated[dict[str, Any], Column("JSON")]
+    summary_of: Annotated[tuple[uuid.UUID, ...], Column("UUID[]")] = ()
+    summarized_by: Annotated[uuid.UUID | None, Column("UUID")] = None
+    superseded_by: Annotated[uuid.UUID | None, Column("UUID")] = None
 
     @property
     def current(self) -> bool:
         """True if neither a summary nor a newer memory replaces this memory."""
         return self.summarized_by is None and self.superseded_by is None
+
+
+#: The column of each field of `Memory`, in the order of the fields.
+MEMORY_COLUMNS: Final[dict[str, Column]] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Memory, include_extras=True).items()
+}
 
 
 def shown_score(score: float) -> float:

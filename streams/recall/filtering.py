@@ -28,32 +28,23 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 import orjson
 
 from schemas.lifecycle import DAY_MS
-from schemas.memories import Memory
+from schemas.memories import MEMORY_COLUMNS, Memory
 from schemas.sources import any_covered, sources_in
 from schemas.times import parse_timestamp
 from streams.recall.equality import among, same
 from streams.recall.object_patterns import check_pattern, matches_object
 
-FIELDS: Final = (
-    "id",
-    "created_at",
-    "importance",
-    "session",
-    "agent",
-    "kind",
-    "source",
-    "tags",
-    "pinned",
-    "metadata.<key>",
-)
+#: The fields of a memory that filters can test, by their names in filters.
+_ATTRIBUTES: Final = {column.filter: name for name, column in MEMORY_COLUMNS.items() if column.filter}
+FIELDS: Final = (*_ATTRIBUTES, "source", "tags", "metadata.<key>")
 MOST_CONDITIONS: Final = 64
 MOST_VALUES: Final = 1_000
-_ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
 #: `_ONE_OF`: operators that are true if at least one of a memory's sources matches. `_OF_SOURCES`: all operators that
 #: a filter on sources may use.
 _ONE_OF: Final = ("eq", "in", "contains")
 _OF_SOURCES: Final = (*_ONE_OF, "ne", "nin")
-_SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
+#: A filter may also have the name of the memory's field.
+_SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items() if attribute != field}
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -275,4 +266,4 @@ def field_of(memory: Memory, field: str) -> Any:
         return memory.meta.get(field.removeprefix("metadata."))
     if field == "id":
         return str(memory.id)
-    return getattr(memory, _ATTRIBUTES.get(field, field))
+    return getattr(memory, _ATTRIBUTES[field])

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 
 from schemas.errors import ShardError
+from schemas.memories import MEMORY_COLUMNS
 from tables.database.database import connect
 from tables.database.inspection import inspect_catalog
 from tables.database.shard_info import read_info
@@ -19,10 +20,14 @@ from tables.vectors.vector_file import Head, VectorFile, path_of
 #: The maximum number of ids that are listed for a table that differs.
 NAMED = 5
 
-_MEMORY = (
-    "id, user_id, session_id, agent_id, text, kind, message_ids, importance, created_at, last_accessed, "
-    "access_count, pinned, list_sort(summary_of) AS summary_of, summarized_by, expires_at, superseded_by, "
-    "json_merge_patch(meta, '{\"transitions\": null}') AS meta"
+#: Expressions that are compared instead of the columns: without the order of ids, and without the transitions of a
+#: recompute.
+_COMPARED = {
+    "summary_of": "list_sort(summary_of) AS summary_of",
+    "meta": "json_merge_patch(meta, '{\"transitions\": null}') AS meta",
+}
+_MEMORY = ", ".join(
+    [*(_COMPARED.get(name, name) for name, column in MEMORY_COLUMNS.items() if column.compared), "expires_at"]
 )
 #: The compared columns of each table, the id first. Not compared are: values that depend on the time of their
 #: computation (states, and the transitions of a recompute), the ids of applied events, row numbers, and ratings,

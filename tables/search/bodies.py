@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
-from schemas.memories import Memory, State
+from schemas.memories import MEMORY_COLUMNS, Memory, State
 from tables.search.appended import AppendedFile
-from tables.search.row_file import BODY, PINNED, Row, Rows
+from tables.search.row_file import BODY, BODY_FIELDS, PINNED, Row, Rows
 
 
 def body_of(memory: Memory) -> bytes:
     """Encode all fields of a memory except those in its row: number, importance, times, accesses and pin."""
-    return orjson.dumps(
-        [
-            memory.id,
-            memory.user_id,
-            memory.session_id,
-            memory.agent_id,
-            memory.text,
-            memory.kind,
-            memory.message_ids,
-            memory.state,
-            memory.meta,
-            memory.summary_of,
-            memory.summarized_by,
-            memory.superseded_by,
-        ]
-    )
+    return orjson.dumps(_values_of(memory))
 
 
 def check_of(body: bytes | memoryview, seq: int) -> int:
@@ -42,27 +29,36 @@ def check_of(body: bytes | memoryview, seq: int) -> int:
 
 def memory_of(row: Row, body: memoryview) -> Memory:
     """Decode a memory from its row and its body."""
-    identity, user, session, agent, text, kind, messages, state, meta, members, whole, newer = orjson.loads(body)
+    values = dict(zip(BODY_FIELDS, orjson.loads(body), strict=True))
+    for name, convert in _CONVERTED:
+        values[name] = convert(values[name])
     return Memory(
+        **values,
         seq=row.seq,
-        id=uuid.UUID(identity),
-        user_id=user,
-        session_id=session,
-        agent_id=agent,
-        text=text,
-        kind=kind,
-        message_ids=tuple(messages),
         importance=row.importance,
         created_at=row.created_at,
         last_accessed=row.last_accessed,
         access_count=row.access_count,
-        state=State(state),
         pinned=bool(row.flags & PINNED),
-        meta=meta,
-        summary_of=tuple(map(uuid.UUID, members)),
-        summarized_by=None if whole is None else uuid.UUID(whole),
-        superseded_by=None if newer is None else uuid.UUID(newer),
     )
+
+
+def _ids(texts: Sequence[str]) -> tuple[uuid.UUID, ...]:
+    return tuple(map(uuid.UUID, texts))
+
+
+def _id(text: str | None) -> uuid.UUID | None:
+    return None if text is None else uuid.UUID(text)
+
+
+#: By the SQL type of a field, the function that converts its value in the JSON of a body.
+_READ: Final[dict[str, Callable[[Any], Any]]] = {"UUID": _id, "UUID[]": _ids, "VARCHAR[]": tuple}
+_CONVERTED: Final = [
+    (name, State if name == "state" else _READ[MEMORY_COLUMNS[name].type])
+    for name in BODY_FIELDS
+    if name == "state" or MEMORY_COLUMNS[name].type in _READ
+]
+_values_of = attrgetter(*BODY_FIELDS)
 
 
 def bytes_of(rows: Rows) -> npt.NDArray[np.int64]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import zlib
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from schemas.memories import MEMORY_COLUMNS
 from tables.runs import Places, Runs
 from tables.search.tokens import RULES
 
@@ -80,7 +82,10 @@ PINNED: Final = 4
 CURRENT: Final = 8
 GONE: Final = 16
 
-_MAGIC: Final = 0x31_73776F_52746C53  # "SltRows1"
+#: The fields of a memory that its body has, in the order of the body.
+BODY_FIELDS: Final = tuple(name for name, column in MEMORY_COLUMNS.items() if not column.ranked)
+#: Marks a file of this format. Other fields of the bodies are another format, so that old bodies are not read.
+_MAGIC: Final = 0x31_73776F_52746C53 ^ zlib.crc32(",".join(BODY_FIELDS).encode())
 _MORE: Final = 1024
 
 

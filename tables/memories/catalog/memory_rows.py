@@ -2,60 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
 
-from schemas.memories import Memory, State
+from schemas.memories import MEMORY_COLUMNS, Memory, State
 from tables.memories.catalog.columns import jsons, moments, numbers, texts, uuids
 
 #: The columns that queries read, in the order of `Memory`'s fields.
-COLUMNS = (
-    "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, epoch_ms(created_at), "
-    "epoch_ms(last_accessed), access_count, state, pinned, meta, summary_of, summarized_by, superseded_by"
+COLUMNS: Final = ", ".join(
+    f"epoch_ms({name})" if column.type == "TIMESTAMP" else name for name, column in MEMORY_COLUMNS.items()
 )
 #: The columns that both tables, `memories` and `archive`, have.
-STORED = (
-    "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, created_at, last_accessed, "
-    "access_count, state, pinned, meta, summary_of, summarized_by, superseded_by"
-)
+STORED: Final = ", ".join(MEMORY_COLUMNS)
 
-_MESSAGE_IDS, _STATE, _META, _SUMMARY_OF = map(Memory.__slots__.index, ("message_ids", "state", "meta", "summary_of"))
+#: By the SQL type of a column, the function that converts the values of a field to an Arrow column.
+_STAGED: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
+    "BIGINT": lambda values: pa.array(values, pa.int64()),
+    "BOOLEAN": lambda values: pa.array(values, pa.bool_()),
+    "DOUBLE": numbers,
+    "JSON": jsons,
+    "TIMESTAMP": moments,
+    "UUID": uuids,
+    "UUID[]": lambda values: pa.array([list(map(str, ids)) or None for ids in values], pa.list_(pa.string())),
+    "VARCHAR": texts,
+    "VARCHAR[]": lambda values: pa.array(values, pa.list_(pa.string())),
+}
+#: By the SQL type of a column, the function that converts a value that DuckDB returned to the value of the field.
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "JSON": orjson.loads,
+    "UUID[]": lambda ids: tuple(ids or ()),
+    "VARCHAR[]": tuple,
+}
+#: The places of the fields whose values are converted after a query.
+_CONVERTED: Final = [
+    (place, State if name == "state" else _READ[column.type])
+    for place, (name, column) in enumerate(MEMORY_COLUMNS.items())
+    if name == "state" or column.type in _READ
+]
+_values_of = attrgetter(*MEMORY_COLUMNS)
 
 
 def memory_of(row: tuple[Any, ...]) -> Memory:
     """Return the memory in a row that was read with `COLUMNS`."""
     values = list(row)
-    values[_MESSAGE_IDS] = tuple(values[_MESSAGE_IDS])
-    values[_STATE] = State(values[_STATE])
-    values[_META] = orjson.loads(values[_META])
-    values[_SUMMARY_OF] = tuple(values[_SUMMARY_OF] or ())
+    for place, convert in _CONVERTED:
+        values[place] = convert(values[place])
     return Memory(*values)
 
 
 def staged(memories: Sequence[Memory]) -> pa.Table:
     """Return the rows of these memories, to be inserted or updated, with the columns of `STORED`."""
+    fields = list(zip(*map(_values_of, memories), strict=True)) or [()] * len(MEMORY_COLUMNS)
     return pa.table(
         {
-            "seq": pa.array([m.seq for m in memories], pa.int64()),
-            "id": uuids(m.id for m in memories),
-            "user_id": texts([m.user_id for m in memories]),
-            "session_id": texts([m.session_id for m in memories]),
-            "agent_id": texts([m.agent_id for m in memories]),
-            "text": texts([m.text for m in memories]),
-            "kind": texts([m.kind for m in memories]),
-            "message_ids": pa.array([m.message_ids for m in memories], pa.list_(pa.string())),
-            "importance": numbers([m.importance for m in memories]),
-            "created_at": moments([m.created_at for m in memories]),
-            "last_accessed": moments([m.last_accessed for m in memories]),
-            "access_count": pa.array([m.access_count for m in memories], pa.int64()),
-            "state": texts([m.state for m in memories]),
-            "pinned": pa.array([m.pinned for m in memories], pa.bool_()),
-            "meta": jsons([m.meta for m in memories]),
-            "summary_of": pa.array([list(map(str, m.summary_of)) or None for m in memories], pa.list_(pa.string())),
-            "summarized_by": uuids(m.summarized_by for m in memories),
-            "superseded_by": uuids(m.superseded_by for m in memories),
+            name: _STAGED[column.type](values)
+            for (name, column), values in zip(MEMORY_COLUMNS.items(), fields, strict=True)
         }
     )
