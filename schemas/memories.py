@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, get_type_hints
@@ -10,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from schemas.sources import sources_in
+from schemas.times import iso
 
 
 class State(StrEnum):
@@ -72,6 +75,36 @@ class Memory:
 MEMORY_COLUMNS: Final[dict[str, Column]] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Memory, include_extras=True).items()
 }
+
+
+#: Fields of `Memory` that the API gives another name.
+_API_NAMES: Final = {"text": "memory", "meta": "metadata"}
+
+
+def api_fields(memory: Memory, model: type[BaseModel]) -> dict[str, Any]:
+    """Return the values of those fields of `model` that are fields of a memory, in the form of the API.
+
+    In the API, times are ISO 8601, and `text` and `meta` have the names `memory` and `metadata`.
+    """
+    return {name: convert(getattr(memory, field)) for name, field, convert in _fields_of(model)}
+
+
+@functools.cache
+def _fields_of(model: type[BaseModel]) -> list[tuple[str, str, Callable[[Any], Any]]]:
+    """Return the fields that a model and `Memory` share: name in the model, name in `Memory`, conversion."""
+    names = {_API_NAMES.get(field, field): (field, column) for field, column in MEMORY_COLUMNS.items()}
+    return [
+        (name, names[name][0], _API_FORM.get(names[name][1].type, _as_it_is))
+        for name in model.model_fields
+        if name in names and name != "state"
+    ]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_API_FORM: Final[dict[str, Callable[[Any], Any]]] = {"TIMESTAMP": iso, "UUID[]": list, "VARCHAR[]": list}
 
 
 def shown_score(score: float) -> float:

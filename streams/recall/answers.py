@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.lifecycle import in_states, scores_of, state_of
-from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, shown_score
-from schemas.times import iso
+from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, api_fields, shown_score
 from streams.recall.query import Hits, PreparedQuery
 from streams.recall.ranking import bm25, carry, fuse, top
 from streams.recall.windows import as_memory
@@ -162,19 +161,9 @@ def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], ro
 
 def _hit(memory: Memory, relevance: float, score: float, state: ShownState, why: dict[str, Any] | None) -> SearchHit:
     return SearchHit(
-        id=memory.id,
-        memory=memory.text,
+        **api_fields(memory, SearchHit),
         relevance=round(relevance, 4),
         score=shown_score(score),
         state=state,
-        importance=memory.importance,
-        kind=memory.kind,
-        created_at=iso(memory.created_at),
-        session_id=memory.session_id,
-        agent_id=memory.agent_id,
-        message_ids=list(memory.message_ids),
-        metadata=memory.meta,
-        superseded_by=memory.superseded_by,
-        summarized_by=memory.summarized_by,
         explain=why,
     )

@@ -13,6 +13,7 @@ from schemas.events import Expire, Remember
 from schemas.memories import Memory, State
 from schemas.sources import SOURCES
 from schemas.times import LATEST_MS, iso, parse_timestamp
+from tables.memories.making import taken_from
 from tables.memories.workspace import Workspace
 from tables.vectors.index import Vectors
 
@@ -44,13 +45,9 @@ def item(event: Remember, seq: int) -> Memory:
     return Memory(
         seq=seq,
         id=event.memory_id,
-        user_id=event.user_id,
-        session_id=event.session_id,
-        agent_id=event.agent_id,
-        text=event.text,
         kind=KIND,
         message_ids=tuple(event.message_ids),
-        importance=event.importance,
+        **taken_from(event),
         created_at=event.timestamp,
         last_accessed=event.timestamp,
         access_count=0,

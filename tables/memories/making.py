@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Any, Final
 
 from schemas.events import Parts, Promotion, Remember
-from schemas.memories import Memory, State
+from schemas.memories import MEMORY_COLUMNS, Memory, State
 from schemas.sources import SOURCES
 from tables.memories import pinning
 
 _parts = attrgetter(*Parts.__slots__)
+#: Fields of a memory that have another value or meaning in the event that creates it.
+_OWN: Final = ("kind", "message_ids", "created_at", "pinned")
+_TAKEN: Final = {
+    event: [name for name in MEMORY_COLUMNS if name in event.model_fields and name not in _OWN]
+    for event in (Promotion, Remember)
+}
+
+
+def taken_from(event: Promotion | Remember) -> dict[str, Any]:
+    """Return the fields that a memory has from the event that creates it, such as the text and the importance."""
+    return {name: getattr(event, name) for name in _TAKEN[Promotion if isinstance(event, Promotion) else Remember]}
 
 
 def as_memory(event: Promotion | Remember, seq: int) -> Memory:
@@ -25,21 +37,17 @@ def as_memory(event: Promotion | Remember, seq: int) -> Memory:
             meta["promotion"][pinning.MARK] = True
         if event.speakers:
             meta["speakers"] = event.speakers
-        identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
+        identity, kind = event.memory_id, "exchange"
         created = event.started_at
     else:
-        identity, kind, message_ids = event.memory_id or event.event_id, event.origin, tuple(event.message_ids)
+        identity, kind = event.memory_id or event.event_id, event.origin
         created = event.timestamp if event.created_at is None else event.created_at
     return Memory(
         seq=seq,
         id=identity,
-        user_id=event.user_id,
-        session_id=event.session_id,
-        agent_id=event.agent_id,
-        text=event.text,
         kind=kind,
-        message_ids=message_ids,
-        importance=event.importance,
+        message_ids=tuple(event.message_ids),
+        **taken_from(event),
         created_at=created,
         last_accessed=event.timestamp,
         access_count=0,

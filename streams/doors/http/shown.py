@@ -9,10 +9,10 @@ from pydantic import BaseModel, computed_field
 
 from schemas.events import LongTermEvent
 from schemas.lifecycle import score_of, state_of
-from schemas.memories import Memory, State, shown_score
+from schemas.memories import Memory, State, api_fields, shown_score
 from schemas.settings import LifecycleSettings
 from schemas.sources import sources_in
-from schemas.times import iso, now_ms
+from schemas.times import now_ms
 from streams.service import MemoryService
 
 E = TypeVar("E", bound=LongTermEvent)
@@ -49,24 +49,7 @@ class ShownMemory(BaseModel):
     def of(cls, memory: Memory, now: int, lifecycle: LifecycleSettings, **more: Any) -> Self:
         score = score_of(memory, now, lifecycle)
         return cls(
-            id=memory.id,
-            memory=memory.text,
-            kind=memory.kind,
-            importance=memory.importance,
-            score=shown_score(score),
-            state=state_of(score, lifecycle),
-            created_at=iso(memory.created_at),
-            last_accessed=iso(memory.last_accessed),
-            access_count=memory.access_count,
-            pinned=memory.pinned,
-            session_id=memory.session_id,
-            agent_id=memory.agent_id,
-            message_ids=list(memory.message_ids),
-            metadata=memory.meta,
-            summary_of=list(memory.summary_of),
-            summarized_by=memory.summarized_by,
-            superseded_by=memory.superseded_by,
-            **more,
+            **api_fields(memory, ShownMemory), score=shown_score(score), state=state_of(score, lifecycle), **more
         )
 
 

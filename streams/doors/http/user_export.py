@@ -16,7 +16,7 @@ from schemas.events import Archive, Link, LongTermEvent, Supersede
 from schemas.exchanges import Message
 from schemas.exported import ExportedMemory
 from schemas.ids import event_id
-from schemas.memories import Memory
+from schemas.memories import MEMORY_COLUMNS, Memory
 from schemas.sources import SOURCES, meant, sources_in
 from schemas.times import iso
 from streams.service import MemoryService
@@ -28,6 +28,8 @@ from tables.windows.session_notes import Note
 _HISTORY: Final = "transitions"
 #: Metadata keys of promoted exchanges that an export writes as separate fields.
 _OF_EXCHANGES: Final = ("promotion", "speakers")
+#: The fields of a memory that an export has under the same name.
+_FIELDS: Final = [name for name in ExportedMemory.model_fields if name in MEMORY_COLUMNS]
 #: The kinds of memories that stay the same in an import. A memory of another kind is imported as an explicit memory.
 _KINDS: Final = ("exchange", "summary_item", "item")
 
@@ -66,21 +68,11 @@ def _memory(memory: Memory) -> ExportedMemory:
     exchange = memory.kind == "exchange"
     hidden = (_HISTORY, SOURCES, *_OF_EXCHANGES) if exchange else (_HISTORY, SOURCES)
     return ExportedMemory(
-        id=memory.id,
-        user_id=memory.user_id,
-        text=memory.text,
-        kind=memory.kind,
-        importance=memory.importance,
-        created_at=memory.created_at,
-        last_accessed=memory.last_accessed,
-        session_id=memory.session_id,
-        agent_id=memory.agent_id,
-        message_ids=list(memory.message_ids),
+        **{name: getattr(memory, name) for name in _FIELDS},
         speakers=memory.meta.get("speakers", []) if exchange else [],
         sources=_sources(memory),
         promotion=memory.meta.get("promotion") if exchange else None,
         metadata={key: value for key, value in memory.meta.items() if key not in hidden} or None,
-        pinned=memory.pinned,
     )
 
 

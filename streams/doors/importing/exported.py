@@ -25,6 +25,12 @@ MEMORY: Final = "memory"
 #: The types of events that a line of an export may have, besides memories. Commands that forget data are not accepted
 #: from a file.
 COMMANDS: Final = ("supersede", "link", "archive")
+#: Fields of an exported memory whose values in an event depend on the memory's kind.
+_OF_THE_KIND: Final = ("type", "kind", "created_at")
+#: The fields of an exported memory that the events have under the same name and with the same meaning.
+_COMMON: Final = [
+    name for name in ExportedMemory.model_fields if name in Remember.model_fields and name not in _OF_THE_KIND
+]
 
 
 def is_exported(value: Mapping[str, Any]) -> bool:
@@ -64,17 +70,9 @@ def _born_pinned(memory: ExportedMemory) -> bool:
 
 def _made(memory: ExportedMemory) -> Promotion | Remember:
     """Return the event that creates an exported memory. Raises `ValidationError` if a field is invalid there."""
-    common = {
-        "user_id": memory.user_id,
-        "memory_id": memory.id,
-        "session_id": memory.session_id,
-        "agent_id": memory.agent_id,
-        "text": memory.text,
-        "message_ids": memory.message_ids,
-        "metadata": memory.metadata,
-        "sources": memory.sources,
-        **({} if memory.importance is None else {"importance": memory.importance}),
-    }
+    common = {name: getattr(memory, name) for name in _COMMON} | {"memory_id": memory.id}
+    if memory.importance is None:
+        del common["importance"]
     if memory.kind == "exchange" and memory.session_id is not None:
         given = memory.promotion or {}
         parts = {name: given[name] for name in Parts.__slots__ if name in given}
