@@ -17,6 +17,7 @@ from schemas.sources import Sources
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
 Thousandths = Annotated[int, Field(ge=0, le=1000)]
+Topic = Annotated[Label, Field(min_length=1)]
 
 #: 100 years. With this limit, the time of expiry is always a valid date.
 LONGEST_TTL_SECONDS = 100 * 365 * 86_400
@@ -111,6 +112,11 @@ class Remember(_Event):
         description="who wrote it, if not the user; token:… names the token of the request",
     )
 
+    topic: Topic | None = Field(
+        default=None,
+        exclude_if=lambda topic: topic is None,
+        description="a short label of its subject, by which searches can filter",
+    )
     created_at: Timestamp | None = Field(
         default=None,
         description="creation time, if earlier than `timestamp`, as in an export; the memory ages from `timestamp`",
@@ -124,6 +130,8 @@ class Remember(_Event):
             raise ValueError("ttl_seconds is for kinds short_term and item: a long-term memory does not expire")
         if self.kind != "long_term" and self.supersedes:
             raise ValueError("a short-term memory or item supersedes nothing: supersedes is for kind long_term")
+        if self.kind == "short_term" and self.topic is not None:
+            raise ValueError("topic is for kinds long_term and item: a short-term memory has none")
         if self.kind == "item" and self.memory_id is None:
             raise ValueError("an item is kept under its key: memory_id is missing")
         if self.kind != "long_term" and self.created_at is not None:

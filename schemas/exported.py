@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
+from schemas.events import Topic
 from schemas.fields import Timestamp
 from schemas.ids import Id, Label
 from schemas.sources import Sources
@@ -37,6 +38,7 @@ class ExportedMemory(BaseModel):
     speakers: list[str] = []
     sources: Sources = Field(default=[], exclude_if=not_, description="who wrote it, if its kind does not say so")
     promotion: dict[str, Any] | None = Field(default=None, description="why an exchange was kept")
+    topic: Topic | None = Field(default=None, exclude_if=lambda topic: topic is None)
     metadata: dict[str, Any] | None = None
     pinned: bool = False
     expires_at: Timestamp | None = None

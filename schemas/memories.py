@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from operator import attrgetter
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
@@ -64,6 +65,7 @@ class Memory:
     summary_of: Annotated[tuple[uuid.UUID, ...], Column("UUID[]")] = ()
     summarized_by: Annotated[uuid.UUID | None, Column("UUID")] = None
     superseded_by: Annotated[uuid.UUID | None, Column("UUID")] = None
+    topic: Annotated[str | None, Column("VARCHAR", filter="topic")] = None
 
     @property
     def current(self) -> bool:
@@ -86,22 +88,29 @@ def api_fields(memory: Memory, model: type[BaseModel]) -> dict[str, Any]:
 
     In the API, times are ISO 8601, and `text` and `meta` have the names `memory` and `metadata`.
     """
-    return {name: convert(getattr(memory, field)) for name, field, convert in _fields_of(model)}
+    names, values_of, converted = _shared_fields(model)
+    fields = dict(zip(names, values_of(memory), strict=True))
+    for name, convert in converted:
+        fields[name] = convert(fields[name])
+    return fields
+
+
+class _SharedFields(NamedTuple):
+    """The fields that a model and `Memory` share: their names in the model, their values, and conversions by name."""
+
+    names: Sequence[str]
+    values_of: Callable[[Memory], Sequence[Any]]
+    converted: Sequence[tuple[str, Callable[[Any], Any]]]
 
 
 @functools.cache
-def _fields_of(model: type[BaseModel]) -> list[tuple[str, str, Callable[[Any], Any]]]:
-    """Return the fields that a model and `Memory` share: name in the model, name in `Memory`, conversion."""
-    names = {_API_NAMES.get(field, field): (field, column) for field, column in MEMORY_COLUMNS.items()}
-    return [
-        (name, names[name][0], _API_FORM.get(names[name][1].type, _as_it_is))
-        for name in model.model_fields
-        if name in names and name != "state"
-    ]
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+def _shared_fields(model: type[BaseModel]) -> _SharedFields:
+    of_memory = {_API_NAMES.get(field, field): field for field in MEMORY_COLUMNS if field != "state"}
+    shared = {name: of_memory[name] for name in model.model_fields if name in of_memory}
+    forms = [(name, _API_FORM.get(MEMORY_COLUMNS[field].type)) for name, field in shared.items()]
+    return _SharedFields(
+        tuple(shared), attrgetter(*shared.values()), [(name, form) for name, form in forms if form is not None]
+    )
 
 
 _API_FORM: Final[dict[str, Callable[[Any], Any]]] = {"TIMESTAMP": iso, "UUID[]": list, "VARCHAR[]": list}
@@ -165,10 +174,40 @@ class SearchHit(BaseModel):
     metadata: dict[str, Any]
     superseded_by: uuid.UUID | None = None
     summarized_by: uuid.UUID | None = None
+    topic: str | None = None
     explain: dict[str, Any] | None = None
 
     @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
     @property
     def source(self) -> list[str]:
         """Who wrote its content: user, assistant, tool, token:… (schemas/sources.py)."""
+        return sources_in(self.metadata, self.kind)
+
+
+class MemoryFields(BaseModel):
+    """The fields of a memory in answers of the API. `score` and `state` are current."""
+
+    id: uuid.UUID
+    memory: str
+    kind: str
+    importance: float
+    score: float
+    state: State
+    created_at: str
+    last_accessed: str
+    access_count: int
+    pinned: bool
+    session_id: str | None
+    agent_id: str | None
+    message_ids: list[str]
+    metadata: dict[str, Any]
+    summary_of: list[uuid.UUID]
+    summarized_by: uuid.UUID | None
+    superseded_by: uuid.UUID | None
+    topic: str | None = None
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
+    @property
+    def source(self) -> list[str]:
+        """The sources of the memory's text: user, assistant, tool, or token:… (see schemas/sources.py)."""
         return sources_in(self.metadata, self.kind)

@@ -122,6 +122,7 @@ class Hit(Answer):
     metadata: dict[str, Any]
     superseded_by: UUID | None = None
     summarized_by: UUID | None = None
+    topic: str | None = None
     explain: dict[str, Any] | None = None
 
 
@@ -215,6 +216,7 @@ class StoredMemory(Answer):
     summary_of: list[UUID]
     summarized_by: UUID | None
     superseded_by: UUID | None
+    topic: str | None = None
 
 
 class OneMemory(StoredMemory, MayBePartial):

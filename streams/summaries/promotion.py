@@ -33,5 +33,6 @@ def promoted(group: Group, draft: Draft) -> Iterator[Remember]:
             importance=PROMOTED_IMPORTANCE,
             origin="summary_item",
             message_ids=list(item.sources),
+            topic=item.topic,
             metadata={"date": group.of.day.isoformat()},
         )

@@ -13,15 +13,18 @@ from tables.memories import pinning
 _parts = attrgetter(*Parts.__slots__)
 #: Fields of a memory that have another value or meaning in the event that creates it.
 _OWN: Final = ("kind", "message_ids", "created_at", "pinned")
-_TAKEN: Final = {
-    event: [name for name in MEMORY_COLUMNS if name in event.model_fields and name not in _OWN]
+_OF_PROMOTION, _OF_REMEMBER = (
+    [name for name in MEMORY_COLUMNS if name in event.model_fields and name not in _OWN]
     for event in (Promotion, Remember)
-}
+)
+_promoted, _remembered = attrgetter(*_OF_PROMOTION), attrgetter(*_OF_REMEMBER)
 
 
 def taken_from(event: Promotion | Remember) -> dict[str, Any]:
     """Return the fields that a memory has from the event that creates it, such as the text and the importance."""
-    return {name: getattr(event, name) for name in _TAKEN[Promotion if isinstance(event, Promotion) else Remember]}
+    if isinstance(event, Promotion):
+        return dict(zip(_OF_PROMOTION, _promoted(event), strict=True))
+    return dict(zip(_OF_REMEMBER, _remembered(event), strict=True))
 
 
 def as_memory(event: Promotion | Remember, seq: int) -> Memory:

@@ -31,7 +31,8 @@ def memory_of(row: Row, body: memoryview) -> Memory:
     """Decode a memory from its row and its body."""
     values = dict(zip(BODY_FIELDS, orjson.loads(body), strict=True))
     for name, convert in _CONVERTED:
-        values[name] = convert(values[name])
+        if (value := values[name]) is not None:
+            values[name] = convert(value)
     return Memory(
         **values,
         seq=row.seq,
@@ -47,12 +48,8 @@ def _ids(texts: Sequence[str]) -> tuple[uuid.UUID, ...]:
     return tuple(map(uuid.UUID, texts))
 
 
-def _id(text: str | None) -> uuid.UUID | None:
-    return None if text is None else uuid.UUID(text)
-
-
-#: By the SQL type of a field, the function that converts its value in the JSON of a body.
-_READ: Final[dict[str, Callable[[Any], Any]]] = {"UUID": _id, "UUID[]": _ids, "VARCHAR[]": tuple}
+#: By the SQL type of a field, the function that converts its value in the JSON of a body, unless it is null.
+_READ: Final[dict[str, Callable[[Any], Any]]] = {"UUID": uuid.UUID, "UUID[]": _ids, "VARCHAR[]": tuple}
 _CONVERTED: Final = [
     (name, State if name == "state" else _READ[MEMORY_COLUMNS[name].type])
     for name in BODY_FIELDS

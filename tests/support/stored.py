@@ -43,6 +43,8 @@ def as_version_7(folder: Path) -> None:
                 db.execute(f"INSERT INTO {table} VALUES (?, ?)", [seq, vector.tolist()])
         db.execute("DELETE FROM shard_info WHERE key IN ('vectors_file', 'next_vectors_file')")
         db.execute("ALTER TABLE tombstones DROP COLUMN seen_at")
+        for table in ("memories", "archive"):
+            db.execute(f"ALTER TABLE {table} DROP COLUMN topic")
         db.execute("DELETE FROM migrations WHERE number > 7")
     for path in folder.glob("vectors-*.f32"):
         path.unlink()

@@ -95,7 +95,7 @@ async def furnished(http: httpx.AsyncClient) -> None:
     ids = {name: str(uuid.uuid4()) for name in texts}
     for place, (name, text) in enumerate(texts.items()):
         event = {"user_id": "ann", "memory_id": ids[name], "text": text, "timestamp": iso(START + place * 1000)}
-        await post("/v1/memories", {**event, "importance": 71 + place, "metadata": {"tags": [name]}})
+        await post("/v1/memories", {**event, "importance": 71 + place, "topic": name, "metadata": {"tags": [name]}})
     await post(f"/v1/memories/{ids['job']}", {"user_id": "ann", "text": "Ann is a head nurse"}, "PATCH")
     await post(f"/v1/memories/{ids['pinned']}/pin", None, "PUT")
     await post(f"/v1/memories/{ids['home']}/supersede", {"user_id": "ann", "by": ids["moved"]})

@@ -199,10 +199,10 @@ async def test_filters_come_before_the_ranking(worker: Siltstone, http: httpx.As
     """The one best answer that may be given is given, however many better ones may not."""
     texts = [f"I drink tea number {n} in the garden" for n in range(5)]
     await remember(worker, http, "ann", *texts, session_id="s1", importance=90)
-    (other,) = await remember(worker, http, "ann", "my bicycle is blue", session_id="s2", importance=75)
-    for filters in (["session:eq:s2"], {"session_id": "s2"}, {"importance": {"lt": 80}}):
+    (other,) = await remember(worker, http, "ann", "my bicycle is blue", session_id="s2", importance=75, topic="bike")
+    for filters in (["session:eq:s2"], {"session_id": "s2"}, {"importance": {"lt": 80}}, {"topic": "bike"}):
         found = await search(http, "ann", "Which tea do I drink?", top_k=1, filters=filters)
-        assert [hit["id"] for hit in found] == [other]
+        assert [(hit["id"], hit["topic"]) for hit in found] == [(other, "bike")]
     wrong = {"user_id": "ann", "query": "tea", "filters": {"colour": "red"}}
     answer = await http.post("/v1/search", json=wrong)
     assert (answer.status_code, "the field is one of" in answer.text) == (422, True)

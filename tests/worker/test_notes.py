@@ -178,6 +178,7 @@ async def test_a_wrong_request_is_refused(settings: Settings) -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "short_term"}, "a short-term memory belongs to a session: session_id is missing"),
+    ({"kind": "short_term", "session_id": "s1", "topic": "tea"}, "a short-term memory has none"),
     ({"ttl_seconds": 60}, "ttl_seconds is for kinds short_term and item"),
     ({"kind": "short_term", "session_id": "s", "ttl_seconds": 0}, "ttl_seconds: Input should be greater than"),
     ({"kind": "short_term", "session_id": "s", "importance": 101}, "importance: Input should be less than"),

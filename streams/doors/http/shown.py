@@ -5,45 +5,18 @@ from __future__ import annotations
 import uuid
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, computed_field
-
 from schemas.events import LongTermEvent
 from schemas.lifecycle import score_of, state_of
-from schemas.memories import Memory, State, api_fields, shown_score
+from schemas.memories import Memory, MemoryFields, api_fields, shown_score
 from schemas.settings import LifecycleSettings
-from schemas.sources import sources_in
 from schemas.times import now_ms
 from streams.service import MemoryService
 
 E = TypeVar("E", bound=LongTermEvent)
 
 
-class ShownMemory(BaseModel):
+class ShownMemory(MemoryFields):
     """A memory with its current score and state."""
-
-    id: uuid.UUID
-    memory: str
-    kind: str
-    importance: float
-    score: float
-    state: State
-    created_at: str
-    last_accessed: str
-    access_count: int
-    pinned: bool
-    session_id: str | None
-    agent_id: str | None
-    message_ids: list[str]
-    metadata: dict[str, Any]
-    summary_of: list[uuid.UUID]
-    summarized_by: uuid.UUID | None
-    superseded_by: uuid.UUID | None
-
-    @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
-    @property
-    def source(self) -> list[str]:
-        """The sources of the memory's text: user, assistant, tool, or token:… (see schemas/sources.py)."""
-        return sources_in(self.metadata, self.kind)
 
     @classmethod
     def of(cls, memory: Memory, now: int, lifecycle: LifecycleSettings, **more: Any) -> Self:

@@ -32,10 +32,11 @@ class Order(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A preference or a decision, with the ids of its messages."""
+    """A preference or a decision, with the ids of its messages, and the title of the topic to which they belong."""
 
     text: str
     sources: tuple[str, ...]
+    topic: str | None = None
 
 
 class Draft(NamedTuple):
@@ -83,4 +84,12 @@ def written(summary: Summary, found: Read, order: Order) -> Draft:
         left_out=found.left_out,
     )
     items: list[Preference | Decision] = [*summary.preferences, *summary.decisions]
-    return Draft(text, tuple(Item(item.text, item.sources) for item in items), found.left_out)
+    return Draft(
+        text, tuple(Item(item.text, item.sources, _topic_of(item, summary)) for item in items), found.left_out
+    )
+
+
+def _topic_of(item: Preference | Decision, summary: Summary) -> str | None:
+    """Return the title of the first topic that has a message of the item; None if no topic has one."""
+    said = set(item.sources)
+    return next((topic.title for topic in summary.topics if not said.isdisjoint(topic.sources)), None)
