@@ -273,7 +273,7 @@ class Siltstone:
     def settle(self) -> None:
         """Fill search rows, as a worker does within a second after a batch if nothing else waits for the shard."""
         began = time.perf_counter()
-        while filled := self.shard.fill_rows(AT_A_TIME):
+        while filled := self.shard.rows.fill(AT_A_TIME):
             self._filled += filled
         self._filling += time.perf_counter() - began
 
@@ -298,7 +298,7 @@ class Siltstone:
         return {
             "filled_per_s": round(self._filled / max(self._filling, 1e-9)),
             "disk_bytes_a_memory": round(on_disk / held),
-            "known_ids_bytes_a_memory": round(catalog._ids.nbytes / held, 1),
+            "known_ids_bytes_a_memory": round(catalog.ids.nbytes / held, 1),
             "peak_resident_bytes_a_memory": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / held),
         }
 

@@ -194,7 +194,7 @@ class MemoryService:
 
         Each exchange has the form of the memory that it may become.
         """
-        await self.users.ask(user_id, Shard.newest_event)  # wait until the shard has caught up
+        await self.users.ask(user_id, lambda shard: shard.ageing.newest_event())  # wait until the shard has caught up
         async with self.users.in_time(user_id):
             return await self.recall.said_by(user_id)
 
@@ -227,7 +227,7 @@ class MemoryService:
         window = self.windows.newest_of(partition, user_id, 0, sys.maxsize)
         of_sessions = self.windows.notes.of_user(partition, user_id)
         held = list(await self.users.ask(user_id, Shard.memories_of, user_id))
-        held += [one.memory for one in await self.users.ask(user_id, Shard.archive_of, user_id)]
+        held += [one.memory for one in await self.users.ask(user_id, lambda shard: shard.archive.listed(user_id))]
         memories = [one.id for one in held if any_covered([source], sources_in(one.meta, one.kind))]
         known = {one.id for one in held}
         exchanges = [
@@ -248,11 +248,15 @@ class MemoryService:
 
         Raises `MemoryNotFound`.
         """
-        stands = await self.users.ask(user_id, Shard.stands_for, user_id, memory_id)
-        for identity in (memory_id, stands):
-            if await self.users.ask(user_id, Shard.archived, user_id, identity) is not None:
-                return identity
-        raise MemoryNotFound(f"user {user_id} has no memory {memory_id} in the archive")
+
+        def found(shard: Shard) -> uuid.UUID | None:
+            ids = (memory_id, shard.stands_for(user_id, memory_id))
+            return next((one for one in ids if shard.archive.find(user_id, one) is not None), None)
+
+        identity = await self.users.ask(user_id, found)
+        if identity is None:
+            raise MemoryNotFound(f"user {user_id} has no memory {memory_id} in the archive")
+        return identity
 
     async def known(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """Return the id of a memory, which may be archived.
@@ -282,7 +286,9 @@ class MemoryService:
     async def state_counts(self, at: int) -> dict[State, int]:
         """Count the memories of this worker's shards by their state at `at` (epoch ms). This writes nothing."""
         totals = dict.fromkeys(State, 0)
-        for counts in await self.shards.call_each(Shard.state_counts, at, self.settings.lifecycle):
+        for counts in await self.shards.call_each(
+            lambda shard: shard.ageing.state_counts(at, self.settings.lifecycle)
+        ):
             for state, count in counts.items():
                 totals[state] += count
         return totals

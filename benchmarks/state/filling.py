@@ -164,7 +164,7 @@ async def fill(kafka: KafkaSettings, shards: Path | None, memories: int) -> dict
                     applying += time.monotonic() - started
             if shard is not None:
                 started = time.monotonic()
-                while shard.fill_rows(BATCH):
+                while shard.rows.fill(BATCH):
                     pass
                 shard.close()
                 applying += time.monotonic() - started

@@ -95,7 +95,7 @@ def _answers(asked: Sequence[Asked]) -> dict[str, float]:
 
     def cosines(store: Siltstone, user: str, vector: Vectors) -> Any:
         shard = store.shard
-        return shard.cosines(user, vector, shard.candidates(shard.held(user)))
+        return shard.cosines(user, vector, shard.rows.candidates(shard.held(user)))
 
     def hybrid(store: Siltstone, user: str, vector: Vectors) -> Any:
         if not store.hybrid(user, vector, "which table did I book at the harbour?"):

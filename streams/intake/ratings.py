@@ -22,7 +22,6 @@ from streams.runtime.backoff import Backoff
 from streams.runtime.ending import ended
 from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
-from tables.memories.shard import Shard
 
 #: Delays between two tries to get a rating (seconds). New records of the exchange's session can cause an earlier try.
 BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
@@ -155,7 +154,7 @@ class Ratings:
         partition, user_id, session_id, _ = key
         identity = asked.exchange.memory_id(user_id, session_id)
         model = self._rater.model
-        rating = await self._shards.call(partition, Shard.rating, identity, model)
+        rating = await self._shards.call(partition, lambda shard: shard.ratings.of(identity, model))
         if rating is not None:
             self._metrics.ratings.labels("kept").inc()
         elif (pause := self._rater.resumes_in()) > 0:
@@ -166,7 +165,7 @@ class Ratings:
             asked.tries += 1
             self._metrics.ratings.labels("failed" if rating is None else "answered").inc()
             if rating is not None:
-                await self._shards.call(partition, Shard.keep_rating, identity, model, rating, now_ms())
+                await self._shards.call(partition, lambda shard: shard.ratings.put(identity, model, rating, now_ms()))
             elif self._monotonic() - asked.since < self._patience:
                 self._wait(key, asked, max(BACKOFF.after(asked.tries), self._rater.resumes_in()))
                 return

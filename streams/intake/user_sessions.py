@@ -84,13 +84,15 @@ class UserSessions:
         if session.open:
             held.append(session.open_exchange)
         exchanges = sorted(held, key=lambda exchange: (exchange.started_at, exchange.seq))[-(limit or 0) :]
-        ratings: dict[int, int] = {}
+        model, questions = self._explainer.rater_name, self._explainer.questions(exchanges)
+        ids = {one.seq: one.memory_id(session.user_id, session.session_id) for one in questions}
+
+        def rated(shard: Shard) -> dict[int, int]:
+            found = {seq: shard.ratings.of(identity, model) for seq, identity in ids.items()}
+            return {seq: rating for seq, rating in found.items() if rating is not None}
+
         async with self._users.in_time(session.user_id):
-            for exchange in self._explainer.questions(exchanges):
-                identity = exchange.memory_id(session.user_id, session.session_id)
-                rating = await self._shards.call(partition, Shard.rating, identity, self._explainer.rater_name)
-                if rating is not None:
-                    ratings[exchange.seq] = rating
+            ratings = await self._shards.call(partition, rated) if ids else {}
         return list(self._explainer.explain(session, exchanges, ratings))
 
     def newest_day(self, user_id: str) -> date:

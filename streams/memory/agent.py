@@ -168,13 +168,13 @@ class LongTermAgent:
         If the log does not match the watermark, the log is new: either the broker has lost its data, or this worker's
         data directory comes from another broker. Then all records are returned.
         """
-        low = await self._shards.call(partition, Shard.low_watermark)
+        low = await self._shards.call(partition, lambda shard: shard.watermarks.low())
         if low is None or records[0].offset >= low.offset:
             return records
         if partition not in self._of_watermark:
             if await watermark_at(self._read, partition, low.offset) != low:
                 log.warning("shard %d: the log was replaced: its events count as new", partition)
-                await self._shards.call(partition, Shard.start_over)
+                await self._shards.call(partition, lambda shard: shard.watermarks.start_over())
                 return records
             self._of_watermark.add(partition)
         left = [record for record in records if record.offset >= low.offset]
@@ -204,7 +204,7 @@ class LongTermAgent:
         try:
             async with self._order[partition]:
                 await self._fill_up(partition, committed)
-            self._clock.observe(await self._shards.call(partition, Shard.newest_event))
+            self._clock.observe(await self._shards.call(partition, lambda shard: shard.ageing.newest_event()))
         except ShardNotHere:
             return  # the partition has moved
         if self._caught_up.get(partition) is not caught_up:

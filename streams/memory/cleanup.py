@@ -21,7 +21,6 @@ from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.analysts.statistics import DAY_MS
 from tables.memories.catalog.cleanup import Candidate, Verdicts
-from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +78,9 @@ class CleanupJob:
         all_here = self._shards.partitions()
         for partition in all_here if user_id is None else [partition_of(user_id, self._partitions)]:
             try:
-                found = await self._shards.call(partition, Shard.cleanup, now, self._lifecycle, user_id, limit)
+                found = await self._shards.call(
+                    partition, lambda shard: shard.cleanup.verdicts(now, self._lifecycle, user_id, limit)
+                )
             except ShardNotHere:
                 if user_id is not None:
                     raise

@@ -12,7 +12,6 @@ from schemas.ids import event_id
 from streams.kafka.event_log import EventLog
 from streams.shards.owned import OwnedShards
 from tables.memories.catalog.changes import ExpiredItem
-from tables.memories.shard import Shard
 
 #: Maximum number of items of a shard that are removed in one run. All further items wait for the next run.
 EVENTS_A_SHARD = 1000
@@ -32,7 +31,9 @@ class ExpiryJob:
         sent = 0
         for partition in self._shards.partitions() if now else ():
             try:
-                expired = await self._shards.call(partition, Shard.expired_items, now, EVENTS_A_SHARD)
+                expired = await self._shards.call(
+                    partition, lambda shard: shard.cleanup.expired_items(now, EVENTS_A_SHARD)
+                )
             except ShardNotHere:
                 continue  # the partition has just moved to another worker, which runs this job for it
             for one in expired:

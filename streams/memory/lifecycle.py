@@ -59,8 +59,12 @@ class LifecycleJob:
             try:
                 await self._shards.call(partition, Shard.recompute, now, self._lifecycle)
                 await self._publish(partition)
-                counts = await self._shards.call(partition, Shard.state_counts, now, self._lifecycle)
-                points.update(await self._shards.call(partition, Shard.score_points, now, self._lifecycle))
+                counts = await self._shards.call(
+                    partition, lambda shard: shard.ageing.state_counts(now, self._lifecycle)
+                )
+                points.update(
+                    await self._shards.call(partition, lambda shard: shard.ageing.score_points(now, self._lifecycle))
+                )
             except ShardNotHere:
                 continue  # the partition has just moved to another worker, which recomputes it
             for state, count in counts.items():
@@ -84,7 +88,7 @@ class LifecycleJob:
         unmarked transitions again.
         """
         deprecated: list[uuid.UUID] = []
-        while transitions := await self._shards.call(partition, Shard.unpublished):
+        while transitions := await self._shards.call(partition, lambda shard: shard.ageing.unpublished()):
             try:
                 sent = [
                     await self._outbox.produce(
@@ -99,7 +103,7 @@ class LifecycleJob:
             except KafkaError as exc:
                 log.warning("shard %d: %d changes of state are published later: %s", partition, len(transitions), exc)
                 return
-            await self._shards.call(partition, Shard.mark_published, len(transitions))
+            await self._shards.call(partition, lambda shard: shard.ageing.mark_published(len(transitions)))
             for transition in transitions:
                 self._metrics.transitions.labels(transition.from_, transition.to).inc()
             deprecated += [one.memory_id for one in transitions if one.to == State.DEPRECATED]
@@ -120,5 +124,5 @@ class LifecycleJob:
             for partition in self._shards.partitions():
                 with contextlib.suppress(ShardNotHere):
                     for _ in range(SLICES):
-                        if not await self._shards.call(partition, Shard.fill_rows, SLICE):
+                        if not await self._shards.call(partition, lambda shard: shard.rows.fill(SLICE)):
                             break

@@ -263,7 +263,7 @@ def _summed_up(shard: Shard, question: _PendingQuestion) -> tuple[Memory, list[M
         return None
     if any(
         done.event == "edited" and "text" in done.details["before"]
-        for done in shard.history(question.user_id, summary.id)
+        for done in shard.history.of(question.user_id, summary.id)
     ):
         return None
     members = sorted((held[identity] for identity in summary.summary_of), key=lambda memory: memory.created_at)

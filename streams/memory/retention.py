@@ -14,6 +14,7 @@ from contextlib import aclosing
 from typing import Any
 
 from schemas.errors import BrokerUnavailable, ShardNotHere
+from schemas.settings import RetentionSettings
 from schemas.times import now_ms
 from streams.runtime.clock import Clock
 from streams.shards.owned import OwnedShards
@@ -53,8 +54,16 @@ async def watermark_at(read: Read, partition: int, offset: int) -> Watermark | N
 class RetentionJob:
     """Drops old rows of this worker's shards. `read` reads the log, `now` returns the wall clock (epoch ms)."""
 
-    def __init__(self, *, shards: OwnedShards, clock: Clock, read: Read, now: Callable[[], int] = now_ms) -> None:
-        self._shards, self._clock, self._read, self._now = shards, clock, read, now
+    def __init__(
+        self,
+        *,
+        shards: OwnedShards,
+        settings: RetentionSettings,
+        clock: Clock,
+        read: Read,
+        now: Callable[[], int] = now_ms,
+    ) -> None:
+        self._shards, self._settings, self._clock, self._read, self._now = shards, settings, clock, read, now
 
     async def tick(self) -> None:
         """Advance the watermark of every shard, and drop its old rows.
@@ -66,18 +75,22 @@ class RetentionJob:
         for partition in self._shards.partitions():
             try:
                 await self._advance(partition)
-                if now := self._clock.now():
-                    dropped = await self._shards.call(partition, Shard.drop_old, now, self._now())
-                    if dropped:
-                        log.info(
-                            "shard %d: dropped for their age: %s",
-                            partition,
-                            ", ".join(f"{rows} {table}" for table, rows in dropped.items()),
-                        )
+                await self._drop_old(partition)
             except ShardNotHere:
                 continue  # the partition has just moved to another worker, which runs this job for it
             except BrokerUnavailable as exc:
                 log.info("shard %d: no watermark for now: %s", partition, exc)
+
+    async def _drop_old(self, partition: int) -> None:
+        now, wall = self._clock.now(), self._now()
+        if not now:
+            return
+        dropped = await self._shards.call(
+            partition, lambda shard: shard.retention.drop_old(now, wall, self._settings)
+        )
+        if dropped:
+            rows = ", ".join(f"{rows} {table}" for table, rows in dropped.items())
+            log.info("shard %d: dropped for their age: %s", partition, rows)
 
     async def _advance(self, partition: int) -> None:
         due = await self._shards.call(partition, Shard.due_watermark, self._now())
@@ -87,11 +100,12 @@ class RetentionJob:
         if newest is not None:
             if await watermark_at(self._read, partition, newest.offset) != newest:
                 log.info("shard %d: the log was replaced", partition)
-                await self._shards.call(partition, Shard.start_over)
+                await self._shards.call(partition, lambda shard: shard.watermarks.start_over())
             elif newest.offset > due.position:
                 return  # the shard reads the log again, and has not reached its newest watermark yet
         mark = await watermark_at(self._read, partition, due.position)
         if mark is not None:
-            dropped = await self._shards.call(partition, Shard.keep_watermark, mark, self._now())
+            now, keep_days = self._now(), self._settings.applied_days
+            dropped = await self._shards.call(partition, lambda shard: shard.watermarks.keep(mark, now, keep_days))
             if dropped:
                 log.info("shard %d: %d ids of applied events are below its low watermark", partition, dropped)

@@ -19,6 +19,7 @@ from tables.memories.items import KIND as ITEM
 from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 from tables.search.candidates import Candidates
+from tables.search.window_rows import with_said
 from tables.vectors.index import Vectors
 
 Rows = npt.NDArray[np.int64]
@@ -32,20 +33,20 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
     """
     user_id = asked.query.user_id
     held = shard.held(user_id)
-    candidates = shard.candidates(held)
+    candidates = shard.rows.candidates(held)
     dense = np.stack([shard.cosines(user_id, vector, candidates) for vector in asked.vectors])
     if asked.said_vectors is None:
-        return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
+        return _ranked(asked, candidates, dense, lambda rows: shard.rows.memories(held.places[rows]))
     said = shard.without_memory(user_id, asked.said)
     left = {row.id for row in said}
     vectors = asked.said_vectors[[row.id in left for row in asked.said]]
     dense = np.concatenate([dense, asked.vectors @ vectors.T], axis=1)
 
     def shown(rows: Rows) -> list[Memory]:
-        memories = iter(shard.shown(held.places[rows[rows < len(held)]]))
+        memories = iter(shard.rows.memories(held.places[rows[rows < len(held)]]))
         return [next(memories) if row < len(held) else as_memory(said[row - len(held)], user_id) for row in rows]
 
-    return _once(_ranked(asked, shard.with_said(held, candidates, said), dense, shown, len(said)))
+    return _once(_ranked(asked, with_said(candidates, shard.rows.sessions(held), said), dense, shown, len(said)))
 
 
 def _once(hits: Hits) -> Hits:
@@ -70,12 +71,12 @@ def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
 
     A memory that was forgotten while the question was embedded is not returned.
     """
-    held = shard.archive_held(asked.query.user_id)
+    held = shard.archive_rows.of_user(asked.query.user_id)
     if not len(held):
         return []
-    stored = shard.archive_vectors(held)
+    stored = shard.archive_rows.vectors(held)
     dense = np.stack([stored @ vector for vector in asked.vectors])
-    return _ranked(asked, held.candidates, dense, lambda rows: shard.archive_shown(held, rows))
+    return _ranked(asked, held.candidates, dense, lambda rows: shard.archive_rows.memories(held, rows))
 
 
 def _ranked(

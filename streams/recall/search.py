@@ -118,7 +118,7 @@ class Recall:
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
-            speakers = await shard.call(Shard.archive_speakers_of, user_id)
+            speakers = await shard.call(lambda one: one.archive_rows.speakers_of(user_id))
             if speakers is None or not text.strip():
                 return []
             return await shard.call(archived_answers, await self._asked(query, speakers, shard))

@@ -352,8 +352,8 @@ async def _together(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 def _keep_ratings(shard: Shard, ratings: Sequence[Rated]) -> None:
     for one in ratings:
-        if shard.rating(one.memory_id, one.model) is None:
-            shard.keep_rating(*one)
+        if shard.ratings.of(one.memory_id, one.model) is None:
+            shard.ratings.put(*one)
 
 
 def _promoted_and_forgotten(

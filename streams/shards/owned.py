@@ -181,7 +181,7 @@ class OwnedShards:
         An event clock has no time before its first event. Then the time of the newest event in the shards is
         returned.
         """
-        return clock.now() or max(await self.call_each(Shard.newest_event), default=0)
+        return clock.now() or max(await self.call_each(lambda shard: shard.ageing.newest_event()), default=0)
 
     async def with_model(self, partition: int, work: Callable[[ShardModel], Awaitable[T]]) -> T:
         """Run `work`, which embeds for a shard; run it again if the shard's model changes before it ends."""

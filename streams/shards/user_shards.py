@@ -85,7 +85,7 @@ class UserShards:
         await self._shards.position(partition)
         if behind := self._shards.coming_back.of(partition):
             # While a shard catches up, the clock does not know its newest event yet, so pass the event's time here.
-            self._clock.observe(await self._shards.call(partition, Shard.newest_event))
+            self._clock.observe(await self._shards.call(partition, lambda shard: shard.ageing.newest_event()))
         return behind
 
     async def caught_up(self, user_id: str) -> int:

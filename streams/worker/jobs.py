@@ -98,7 +98,9 @@ class Jobs:
         self.former_windows = FormerWindows(lambda: context.stores, shards.partitions)
         self.held = LocalPartitions(settings.data_dir / "shards", shards)
         context.hot.state.held, context.hot.state.name = self.held.held, settings.kafka.instance_id
-        self.retention = RetentionJob(shards=shards, clock=clock, read=context.read_long_term)
+        self.retention = RetentionJob(
+            shards=shards, settings=settings.long_term.retention, clock=clock, read=context.read_long_term
+        )
         self.lifecycle = LifecycleJob(
             shards=shards,
             outbox=context.outbox,

@@ -19,36 +19,31 @@ import numpy as np
 
 from schemas.errors import DataDirError
 from schemas.events import Forget, ForgetUser, LongTermEvent
-from schemas.memories import Memory, State, Transition
+from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
 from schemas.times import now_ms
 from tables.analysts.copy import Fingerprint
-from tables.analysts.statistics import StateChange, StateOnDay
-from tables.checkpoints.snapshot import SnapshotFile
 from tables.database.database import ALONE
 from tables.memories.applied import Applied
 from tables.memories.batch import Batch
 from tables.memories.batching import together
-from tables.memories.catalog.archive import Archived
 from tables.memories.catalog.catalog import Catalog
-from tables.memories.catalog.changes import Changes, Done, ExpiredItem, Holdings, NewLink, UserCount
-from tables.memories.catalog.cleanup import Verdicts
-from tables.memories.catalog.erasures import Erasure
-from tables.memories.catalog.reembedding import Reembedding, VectorModel
+from tables.memories.catalog.changes import Changes
+from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.catalog.watermarks import Watermark
+from tables.memories.committing import Commit
 from tables.memories.frozen import Frozen, snapshot_files
 from tables.memories.mending import mend
 from tables.memories.workspace import Workspaces
 from tables.reached import CATALOG
-from tables.runs import Places
-from tables.search.archived_rows import ArchivedRows, HeldArchive
+from tables.search.archived_rows import ArchivedRows
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent
 from tables.search.recent_users import RecentUsers
 from tables.search.search_rows import Held, Living, SearchRows
-from tables.search.window_rows import SaidRow, with_said
+from tables.search.window_rows import SaidRow
 from tables.vectors import manifest
-from tables.vectors.index import Vectors, cell_of, cells_of, matrix
+from tables.vectors.index import Vectors, cell_of
 from tables.vectors.manifest import Stamp
 from tables.vectors.segmented import PUT_OFF, SegmentedIndex
 
@@ -99,16 +94,23 @@ class Shard:
         try:
             self._catalog.reembedding.finish(VectorModel(model, dimension), folder / manifest.NAME)
             self._catalog.bind_model(model, dimension)
-            self._index = self._recovered_index(dimension)
-            self._rows = SearchRows(folder, self._catalog, recent)
+            self.index = self._recovered_index(dimension)
+            self.rows = SearchRows(folder, self._catalog, recent)
         except BaseException:
             self._catalog.close()
             raise
+        catalog = self._catalog
+        self.ageing, self.cleanup, self.retention = catalog.ageing, catalog.cleanup, catalog.retention
+        self.archive, self.archive_rows = catalog.archive, ArchivedRows(catalog.archive, recent)
+        self.erasures, self.reembedding = catalog.erasures, catalog.reembedding
+        self.history, self.links, self.ratings = catalog.history, catalog.links, catalog.ratings
+        self.users, self.watermarks = catalog.users, catalog.watermarks
         self._erasing_put_off = 0
-        self._saved_changes = self._catalog.changes
-        self._users = RecentUsers(self._catalog.of_user, recent)
-        self._recent, self._archived = recent, ArchivedRows(self._catalog.archive, recent)
-        self._catalog.rest()
+        #: True if the index and the rows lack changes of the catalog, because a step of a commit failed.
+        self._behind = False
+        self._saved_changes = catalog.changes
+        self._recent_users = RecentUsers(catalog.of_user, recent)
+        catalog.rest()
 
     def _recovered_index(self, dimension: int) -> SegmentedIndex:
         index = SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
@@ -171,14 +173,14 @@ class Shard:
         left: Sequence[LongTermEvent] = fresh
         while left:
             spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
-            batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living, now)
+            batch = Batch(spaces, self.index, self._settings, together(left), vectors, self._living, now)
             applied.add(batch.run())
             done = len(spaces.changes.applied)
             spaces.changes.log_end = log_end if position is None else position
             self._commit(spaces.changes, now, position if done == len(left) else None)
-            self._users.follow(spaces.changes, spaces.keys())
+            self._recent_users.follow(spaces.changes, spaces.keys())
             if spaces.changes.changes_archive:
-                self._archived.forget(spaces.keys())
+                self.archive_rows.forget(spaces.keys())
             left = left[done:]
         if not fresh and position is not None and position != self._catalog.position:
             self._commit(Changes(), now, position)
@@ -191,19 +193,15 @@ class Shard:
         when it gets the commands again, at their place in the log.
         """
         spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
-        Batch(spaces, self._index, self._settings, events, {}, self._living, now).run()
+        Batch(spaces, self.index, self._settings, events, {}, self._living, now).run()
         spaces.changes.applied, spaces.changes.tombstones = [], []
         self._commit(spaces.changes, now, None)
-        self._users.follow(spaces.changes, spaces.keys())
+        self._recent_users.follow(spaces.changes, spaces.keys())
         self._erase()
 
     def position(self) -> int:
         """Return the offset in the log up to which the events are applied; 0 in a new shard."""
         return self._catalog.position
-
-    def low_watermark(self) -> Watermark | None:
-        """Return the low watermark, or None. All events below it were applied, and their ids were dropped."""
-        return self._catalog.watermarks.low()
 
     def due_watermark(self, now: int) -> NextWatermark | None:
         """If a new watermark must be stored at `now` (epoch ms), return its offset, and the newest stored watermark.
@@ -214,37 +212,17 @@ class Shard:
             return None
         return NextWatermark(self._catalog.watermarks.newest(), self._catalog.position)
 
-    def keep_watermark(self, mark: Watermark, now: int) -> int:
-        """Record that all events below `mark` are applied. Return the number of old event ids that were dropped."""
-        return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
-
-    def start_over(self) -> None:
-        """Delete all watermarks, because the shard now applies another log, where their offsets have no meaning."""
-        self._catalog.watermarks.start_over()
-
-    def drop_old(self, now: int, wall: int) -> dict[str, int]:
-        """Delete rows that no memory needs and that are too old. Return the number of deleted rows by table.
-
-        `now` is the time of the lifecycle's clock, and `wall` the time of the wall clock (epoch ms). `now` is limited
-        to the newest access, and `wall` to the newest rating. Otherwise the whole history would be deleted if a clock
-        jumps ahead.
-        """
-        accessed, rated = self._catalog.retention.newest()
-        return self._catalog.retention.drop(min(now, accessed), min(wall, rated), self._settings.retention)
-
     def _commit(self, changes: Changes, now: int, position: int | None) -> None:
-        self._rows.before(changes)
-        self._catalog.write(changes, now, position)
-        self._rows.after(changes)
-        self._index.remove(np.array(changes.leaving, np.int64))
-        leaving = set(changes.leaving)
-        staying = [memory for memory in changes.new.values() if memory.seq not in leaving]
-        if staying:
-            self._index.add(
-                np.array([memory.seq for memory in staying], np.int64),
-                cells_of([memory.user_id for memory in staying]),
-                matrix([changes.vectors[memory.seq] for memory in staying]),
+        if self._behind:
+            raise DataDirError(
+                self._folder, "its index lacks changes, because a write failed: restart the worker, which repairs it"
             )
+        before = self._catalog.changes
+        try:
+            Commit(self._catalog, self.rows, self.index, changes, now, position).run()
+        except BaseException:
+            self._behind = self._catalog.changes != before
+            raise
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
         """Return for each memory (user, id, creation time in epoch ms) whether a tombstone covers it."""
@@ -254,7 +232,7 @@ class Shard:
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """Return a user's memories, oldest first. Calls return the same tuple while it is cached and unchanged."""
-        return self._users.memories_of(user_id)
+        return self._recent_users.memories_of(user_id)
 
     def memory_of(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
         """Return the user's memory with this id, or the memory into which a near-copy with this id was merged."""
@@ -263,99 +241,30 @@ class Shard:
 
     def held(self, user_id: str) -> Held:
         """Return the user's rows for a search, oldest first. They are valid until the shard's next change."""
-        return self._rows.of_user(user_id, lambda: self._index.seqs_in(cell_of(user_id)))
+        return self.rows.of_user(user_id, lambda: self.index.seqs_in(cell_of(user_id)))
 
     def _living(self, user_id: str) -> Living:
-        return self._rows.living(user_id, self._index.seqs_in(cell_of(user_id)))
+        return self.rows.living(user_id, self.index.seqs_in(cell_of(user_id)))
 
     def speakers_of(self, user_id: str) -> frozenset[str] | None:
         """Return the names of the speakers in the user's memories; None if there are no memories."""
         held = self.held(user_id)
         return held.speakers if len(held) else None
 
-    def candidates(self, held: Held) -> Candidates:
-        """Return the data that ranking needs of these memories, as arrays in the order of `held`."""
-        return self._rows.candidates(held)
-
-    def with_said(self, held: Held, candidates: Candidates, said: Sequence[SaidRow]) -> Candidates:
-        """Return the candidates, followed by these exchanges of the user's windows."""
-        return with_said(candidates, self._rows.sessions(held), said)
-
     def without_memory(self, user_id: str, said: Sequence[SaidRow]) -> list[SaidRow]:
         """Return the exchanges that neither became a memory nor were forgotten.
 
         An exchange whose promotion was applied became a memory, even if that memory was merged, archived or removed.
         """
-        known = self._catalog.knows([row.id for row in said]) | self._catalog.knows([row.event_id for row in said])
+        ids = self._catalog.ids
+        known = ids.known([row.id for row in said]) | ids.known([row.event_id for row in said])
         new = [row for row, held in zip(said, known.tolist(), strict=True) if not held]
         forgotten = self.forgotten([(user_id, row.id, row.exchange.started_at) for row in new])
         return [row for row, gone in zip(new, forgotten, strict=True) if not gone]
 
     def cosines(self, user_id: str, query: Vectors, candidates: Candidates) -> Vectors:
         """Return the cosine, float32[n], of the query vector with each of the candidates."""
-        return self._index.similarities(cell_of(user_id), query, candidates.seqs)
-
-    def shown(self, places: Places) -> list[Memory]:
-        """Return the complete memories at these places of the search rows, in the order of `places`."""
-        return self._rows.memories(places)
-
-    def fill_rows(self, most: int) -> int:
-        """Add missing terms and bodies to the search rows of at most `most` memories.
-
-        They are missing for new memories, after a crash and after an upgrade. Return the number of rows that were
-        filled; 0 if all rows are complete, or if the disk is full.
-        """
-        return self._rows.fill(most)
-
-    def archive_of(self, user_id: str) -> list[Archived]:
-        """Return a user's archived memories, oldest first."""
-        return self._catalog.archive.listed(user_id)
-
-    def archived(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
-        """Return the user's archived memory with this id; None if there is none."""
-        found = self._catalog.archive.by_id([(user_id, memory_id)])
-        return found[0] if found else None
-
-    def archive_held(self, user_id: str) -> HeldArchive:
-        """Return the user's archived rows for a search. They are valid until the shard's next change."""
-        return self._archived.of_user(user_id)
-
-    def archive_speakers_of(self, user_id: str) -> frozenset[str] | None:
-        """Return the names of the speakers in the user's archived memories; None if there are none."""
-        held = self._archived.of_user(user_id)
-        return held.speakers if len(held) else None
-
-    def archive_vectors(self, held: HeldArchive) -> Vectors:
-        """Return the vectors, float32[n, d], in the order of `held`, which must not be empty."""
-        return self._archived.vectors(held)
-
-    def archive_shown(self, held: HeldArchive, rows: Places) -> list[Memory]:
-        """Return the complete archived memories of these rows of `held`, in the order of `rows`."""
-        return self._archived.memories(held, rows)
-
-    def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
-        """Return the links from and to a user's memory, oldest first."""
-        return self._catalog.links_of(user_id, memory_id)
-
-    def all_links_of(self, user_id: str) -> list[NewLink]:
-        """Return the links between the user's memories, oldest first."""
-        return self._catalog.all_links_of(user_id)
-
-    def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
-        """Return the events of a user's memory since it was created, oldest first."""
-        return self._catalog.history(user_id, memory_id)
-
-    def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """Return the time (epoch ms) of the last edit, also by a near-copy, of each edited memory of the user."""
-        return self._catalog.last_edits(user_id)
-
-    def users(self) -> list[Holdings]:
-        """Return the users with memories in this shard, in alphabetical order."""
-        return self._catalog.users()
-
-    def users_with(self, memory_id: uuid.UUID) -> list[str]:
-        """Return the users who have a memory, an archived memory or a merged near-copy with this id."""
-        return self._catalog.users_with(memory_id)
+        return self.index.similarities(cell_of(user_id), query, candidates.seqs)
 
     def stands_for(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """Return the id of the memory into which this near-copy was merged; `memory_id` if it is no near-copy."""
@@ -369,88 +278,23 @@ class Shard:
     def similarities(self, user_id: str, query: Vectors, memories: Sequence[Memory]) -> Vectors:
         """Return the cosine, float32[n], of the query vector with each of the user's memories."""
         seqs = np.array([memory.seq for memory in memories], np.int64)
-        return self._index.similarities(cell_of(user_id), query, seqs)
+        return self.index.similarities(cell_of(user_id), query, seqs)
 
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
         """Store the states as of `now` (epoch ms). Return the number of users whose memories changed state."""
-        users = self._catalog.recompute(now, lifecycle, self._rows.outdate)
-        self._rows.follow()
-        self._users.forget(users)
+        users = self._catalog.recompute(now, lifecycle, self.rows.outdate)
+        self.rows.follow()
+        self._recent_users.forget(users)
         self._catalog.rest()
         return len(users)
-
-    def cleanup(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
-        """Return the memories that cleanup would archive or remove as of `now` (epoch ms). Nothing is changed.
-
-        If `user_id` is None, the memories of all users are examined.
-        """
-        verdicts = self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
-        self._catalog.rest()
-        return verdicts
-
-    def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
-        """Return at most `most` items that have expired as of `now` (epoch ms), in order of expiry."""
-        return self._catalog.expired_items(now, most)
-
-    def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
-        """Return the stored rating of this exchange by the model; None if no rating is stored."""
-        return self._catalog.rating(memory_id, model)
-
-    def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
-        """Store a model's rating, given at `now` (epoch ms), so that a replay does not ask the model again."""
-        self._catalog.keep_rating(memory_id, model, rating, now)
-
-    def unpublished(self) -> list[Transition]:
-        return self._catalog.ageing.unpublished()
-
-    def mark_published(self, count: int) -> None:
-        self._catalog.ageing.mark_published(count)
-
-    def erasure(self, user_id: str) -> Erasure:
-        """Return a user's erasure receipt: the forget commands, and the number of rows left in this shard."""
-        return self._catalog.erasure(user_id)
-
-    def newest_users(self, most: int) -> list[UserCount]:
-        """Return the `most` users whose memories were created or accessed most recently, and their memory counts."""
-        try:
-            return self._catalog.newest_users(most)
-        finally:
-            self._catalog.rest()
 
     def count(self) -> int:
         """Return the number of memories, without archived ones."""
         return self._catalog.count()
 
-    def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
-        try:
-            return self._catalog.ageing.state_counts(now, lifecycle)
-        finally:
-            self._catalog.rest()
-
-    def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
-        try:
-            return self._catalog.ageing.score_points(now, lifecycle)
-        finally:
-            self._catalog.rest()
-
-    def daily_transitions(self, since: int, now: int) -> dict[StateChange, int]:
-        return self._catalog.ageing.daily_transitions(since, now)
-
-    def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
-        try:
-            return self._catalog.ageing.states_over_time(since, now)
-        finally:
-            self._catalog.rest()
-
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
-        """Write the rows to staged files for the analysts' copy. Return the new fingerprint and the exported tables.
-
-        If nothing changed since the fingerprint `copied`, write nothing and return None.
-        """
-        exported = self._catalog.export(folder, copied)
-        if exported is not None:
-            self._catalog.rest()
-        return exported
+        """Write the rows to staged files for the analysts' copy: see `Catalog.export`."""
+        return self._catalog.export(folder, copied)
 
     @property
     def changes(self) -> int:
@@ -483,14 +327,6 @@ class Shard:
         """End the hold that `freeze` began, so that the files may change again."""
         self._catalog.release(frozen.held)
 
-    def newest_event(self) -> int:
-        return self._catalog.newest_event()
-
-    @property
-    def reembedding(self) -> Reembedding:
-        """The re-embedding of this shard, with the vectors of the next model that are stored so far."""
-        return self._catalog.reembedding
-
     def adopt(self, index: SegmentedIndex) -> bool:
         """Replace the shard's vectors by the vectors of the next model, and return True.
 
@@ -501,9 +337,9 @@ class Shard:
             pass
         adopted = self.reembedding.adopt(self._folder / manifest.NAME)
         if adopted:
-            self._index.discard()
-            self._index = index
-            self._archived.forget_all()
+            self.index.discard()
+            self.index = index
+            self.archive_rows.forget_all()
             try:
                 index.publish(self._next_stamp)
             except DataDirError as exc:  # without a manifest the next opening rebuilds the segments
@@ -517,32 +353,13 @@ class Shard:
         """
         return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
 
-    def segment_files(self) -> list[SnapshotFile]:
-        """Return the sealed segments and their manifest, for a checkpoint.
-
-        Vectors that are in no segment yet are in the catalog's file of vectors. During `hold_segments`, the segments
-        change only where forgotten vectors are overwritten.
-        """
-        found = self._folder / manifest.NAME
-        if not found.exists():
-            return []
-        held = [
-            SnapshotFile(f"shard/{manifest.FOLDER}/{one.path.name}", one.path, one.layout.bytes, sealed=True)
-            for one in self._index.segments
-        ]
-        return [SnapshotFile(f"shard/{manifest.NAME}", found, found.stat().st_size, sealed=False), *held]
-
-    def hold_segments(self, held: bool) -> None:
-        """If `held` is true, do not add or remove segment files until a call with False."""
-        self._index.hold(held)
-
     def limit_memory(self, memory: int) -> None:
         """Limit the catalog to `memory` bytes of memory from now on."""
         self._catalog.limit_memory(memory)
 
     def in_step(self) -> bool:
         """Return whether the catalog and the index have vectors of the same memories."""
-        return np.array_equal(self._catalog.seqs(), self._index.seqs())
+        return np.array_equal(self._catalog.seqs(), self.index.seqs())
 
     def save(self) -> None:
         """Seal new vectors into segments, and erase forgotten data from the files when the shard is idle.
@@ -550,7 +367,7 @@ class Shard:
         The catalog is saved by each commit. Sealing or merging that takes more than milliseconds runs on its own
         thread. Vectors that the segments lack after a crash are added at the next opening.
         """
-        self._index.tidy()
+        self.index.tidy()
         if self._catalog.to_erase:
             self._erase_in_time()
         self._saved_changes = self._catalog.changes
@@ -570,7 +387,7 @@ class Shard:
         """Rewrite the files without any byte of forgotten data. If the disk is full, the data stays for now."""
         self._erasing_put_off = 0
         try:
-            self._index.sync()
+            self.index.sync()
             self._catalog.erase()
         except DataDirError as exc:
             log.warning("shard %d: forgotten data stays in pages of the catalog for now: %s", self.partition, exc)
@@ -585,13 +402,13 @@ class Shard:
         try:
             if self._catalog.to_erase and self._catalog.bytes <= _SMALL_CATALOG:
                 self._erase()
-            self._index.close(self._catalog.changes)
+            self.index.close(None if self._behind else self._catalog.changes)
         finally:
             try:
-                self._rows.close()
+                self.rows.close()
             finally:
-                self._users.close()
-                self._archived.forget_all()
+                self._recent_users.close()
+                self.archive_rows.forget_all()
                 self._catalog.close()
-                # A reference to a closed shard, as in a cancelled call's traceback, must not keep them in memory.
-                del self._rows, self._users, self._archived, self._index, self._catalog
+                # A reference to a closed shard, as in a cancelled call's traceback, must not keep its parts.
+                vars(self).clear()

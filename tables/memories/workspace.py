@@ -51,7 +51,7 @@ class Workspace:
         self._learn(self.catalog.by_id(self._named(set(ids) - self.known.keys())))
 
     def load_archived(self, ids: Iterable[uuid.UUID]) -> None:
-        if asked := self.catalog.perhaps(self._named(set(ids) - self.archived.keys())):
+        if asked := self.catalog.ids.perhaps(self._named(set(ids) - self.archived.keys())):
             self._learn_archived(self.catalog.archive.by_id(asked))
 
     def load_current(self) -> None:
@@ -68,7 +68,7 @@ class Workspace:
 
     def summed_up_in(self, ids: set[uuid.UUID]) -> set[uuid.UUID]:
         """Return the ids of all summaries that were ever made of these memories."""
-        return self.catalog.summed_up_in(self.user_id, ids)
+        return self.catalog.history.summed_up_in(self.user_id, ids)
 
     def load_behind(self, ids: set[uuid.UUID]) -> None:
         """Load the memories that were summarized or superseded by one of `ids`."""
@@ -261,7 +261,7 @@ class Workspaces(dict[str, Workspace]):
 
     def look_up(self, named: set[Named]) -> None:
         """Load the memories with these ids. Most ids are new, and need no query."""
-        held = self.catalog.perhaps(named)
+        held = self.catalog.ids.perhaps(named)
         if not held:
             return
         missing = set(held)

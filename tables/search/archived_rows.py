@@ -49,6 +49,11 @@ class ArchivedRows:
             self._recent.put(key, found, found.bytes)
         return found
 
+    def speakers_of(self, user_id: str) -> frozenset[str] | None:
+        """Return the names of the speakers in the user's archived memories; None if there are none."""
+        held = self.of_user(user_id)
+        return held.speakers if len(held) else None
+
     def vectors(self, held: HeldArchive) -> Vectors:
         """Return the vectors of the memories in `held`, float32[n, d], in the order of `held`."""
         return self._archive.vectors(held.candidates.seqs.tolist())

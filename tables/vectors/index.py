@@ -144,19 +144,6 @@ class Cells:
         found[order[np.searchsorted(seqs[order], labels[0][hit])]] = distances[0][hit]
         return found
 
-    def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """Return the `k` vectors in a cell that are nearest to `query`, of any user, as (seq, cosine).
-
-        The nearest vector is the first.
-        """
-        if (place := self.list_of(cell)) < 0:
-            return []
-        lists, coarse = np.array([[place]], np.int64), np.zeros((1, 1), np.float32)
-        query = np.ascontiguousarray(query, np.float32).reshape(1, -1)
-        distances, labels = self._index.search_preassigned(query, k + self.gone_in(place), lists, coarse)
-        found = [(int(seq), float(cosine)) for seq, cosine in zip(labels[0], distances[0], strict=True) if seq >= 0]
-        return found[:k]
-
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
         """For each row of `queries`, float32[n, d], return the numbers of near vectors in the row's cell, ascending.
 

@@ -83,8 +83,8 @@ class SegmentedIndex:
         self._went: list[Seqs] = []
         self._guard = threading.Lock()
         self._sizes: dict[int, int] = {}
-        #: `_stuck`: a write failed, and `tidy` will try again. `_told`: the failure was logged. `_held`: see `hold`.
-        self._told = self._stuck = self._held = False
+        #: `_stuck`: a write failed, and `tidy` will try again. `_told`: the failure was logged.
+        self._told = self._stuck = False
         self._put_off = 0
         self._set_parts()
 
@@ -183,11 +183,6 @@ class SegmentedIndex:
                 some = part.similarities(cell, query, seqs)
                 found = some if found is None else found + some
         return np.zeros(len(seqs), np.float32) if found is None else found
-
-    def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
-        """Return the `k` vectors in a cell that are nearest to `query`, nearest first. See `Cells.nearest`."""
-        found = [one for part in self._parts for one in part.nearest(cell, query, k)]
-        return sorted(found, key=lambda one: -one[1])[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
         """For each row of `queries`, float32[n, d], return the numbers of near vectors in the row's cell, ascending.
@@ -306,13 +301,6 @@ class SegmentedIndex:
         except OSError as exc:
             raise DataDirError(self._folder, f"forgotten vectors cannot be overwritten: {exc.strerror}") from exc
 
-    def hold(self, held: bool) -> None:
-        """If `held` is True, do not add or remove segment files until the call with False.
-
-        Removed vectors are still overwritten in the files.
-        """
-        self._held = held
-
     def note(self, changes: int | None) -> None:
         """Record in the manifest that the segments have exactly the catalog's vectors after this number of changes.
 
@@ -325,12 +313,13 @@ class SegmentedIndex:
             write_manifest(self._folder, noted)
             self._manifest = noted
 
-    def close(self, changes: int) -> None:
+    def close(self, changes: int | None) -> None:
         """Seal new vectors. If all vectors are sealed, record this in the manifest: see `note`.
 
-        `changes` is the catalog's number of changes. Raises `DataDirError`.
+        `changes` is the catalog's number of changes; None if the index lacks changes of the catalog. Raises
+        `DataDirError`.
         """
-        self._held = self._stuck = False
+        self._stuck = False
         self._give_up_merging()
         try:
             self.seal()
@@ -366,7 +355,7 @@ class SegmentedIndex:
 
     def _seal(self) -> None:
         """Freeze the new vectors, if any, and start a thread that seals them."""
-        if self._sealing is not None or self._held or not self.unsealed:
+        if self._sealing is not None or not self.unsealed:
             return
         if not len(self._frozen):
             self._frozen, self._new = self._new, VectorIndex(self.dimension)
@@ -375,7 +364,7 @@ class SegmentedIndex:
 
     def _merge(self) -> None:
         """Start a thread that merges segments, if a merge is needed."""
-        if self._merging is not None or self._held or self._stuck:
+        if self._merging is not None or self._stuck:
             return
         sizes = [(segment.layout.rows, segment.gone) for segment in self._segments]
         if chosen := to_merge(sizes, self.enough // 2):
@@ -396,11 +385,8 @@ class SegmentedIndex:
                 self._finish(job)
 
     def _finish(self, job: Writing | None) -> None:
-        """Wait until the job has written its segment, and replace the job's sources by the segment.
-
-        During a `hold`, do nothing.
-        """
-        if job is None or self._held:
+        """Wait until the job has written its segment, and replace the job's sources by the segment."""
+        if job is None:
             return
         job.wait()
         if job is self._sealing:

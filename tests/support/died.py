@@ -7,5 +7,5 @@ from tables.memories.shard import Shard
 
 def died(shard: Shard) -> None:
     """Close a shard's files, as the end of its process does: nothing is saved any more."""
-    shard._rows.close()
+    shard.rows.close()
     shard._catalog.close()

@@ -50,7 +50,7 @@ async def held(worker: Siltstone, user: str = "ann") -> list[Memory]:
 
 
 async def archived(worker: Siltstone, user: str = "ann") -> list[Memory]:
-    found = await worker.shards.call(worker.context.partition_of(user), Shard.archive_of, user)
+    found = await worker.shards.call(worker.context.partition_of(user), lambda shard: shard.archive.listed(user))
     return [one.memory for one in found]
 
 
@@ -163,7 +163,9 @@ async def window(http: httpx.AsyncClient) -> list[Any]:
 
 
 async def links(worker: Siltstone) -> list[Any]:
-    return list(await worker.shards.call(worker.context.partition_of("ann"), Shard.all_links_of, "ann"))
+    return list(
+        await worker.shards.call(worker.context.partition_of("ann"), lambda shard: shard.links.of_user("ann"))
+    )
 
 
 async def test_a_worker_that_is_not_there_leaves_no_file(tmp_path: Path) -> None:

@@ -349,7 +349,7 @@ async def test_a_watermark_is_read_from_the_log_itself(
     for days in range(9):
         monkeypatch.setattr(worker.jobs.retention, "_now", partial(int, started + days * DAY_MS))
         await worker.jobs.retention.tick()
-    low = await worker.shards.call(partition, Shard.low_watermark)
+    low = await worker.shards.call(partition, lambda shard: shard.watermarks.low())
     assert low is not None
     assert low.offset == await worker.shards.call(partition, Shard.position) == 2
     read = worker.jobs.retention._read

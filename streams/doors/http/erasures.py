@@ -19,7 +19,6 @@ from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.erasing import may_hold
 from tables.checkpoints.store import Patience
 from tables.memories.catalog.erasures import Erasure
-from tables.memories.shard import Shard
 
 #: Timeouts and retries for the checkpoint store. They are short, because a client waits for the receipt.
 PATIENCE: Final = Patience(answer=4.0, retries=1, all=6.0)
@@ -71,7 +70,7 @@ def erasure_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/erasures", dependencies=Consistency(service).reads)
     async def receipt(user_id: Id) -> Receipt:
         """The user's forget commands with times, and counts of the data that this worker still holds."""
-        found = await service.users.ask(user_id, Shard.erasure, user_id)
+        found = await service.users.ask(user_id, lambda shard: shard.erasures.of(user_id))
         partition = service.users.partition_here(user_id)
         windows = service.windows
         sessions = windows.of_user(partition, user_id)

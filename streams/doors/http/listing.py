@@ -94,7 +94,7 @@ def page_of_archive(shard: Shard, wanted: PageQuery) -> Page[Archived]:
     """Return one page of a user's archived memories in all states, oldest first. This runs on the shard's thread."""
     found = [
         one
-        for one in cancellable(shard.archive_of(wanted.user_id))
+        for one in cancellable(shard.archive.listed(wanted.user_id))
         if all(condition.matches(one.memory) for condition in wanted.conditions)
     ]
     return _page(found, wanted, lambda one: one.memory.id)

@@ -27,7 +27,6 @@ from streams.doors.http.partial import MayBePartial, Partial, said
 from streams.doors.http.shown import ShownMemory, command, shown
 from streams.service import MemoryService
 from tables.memories.editing import outgrows
-from tables.memories.shard import Shard
 
 
 class MemoriesResponse(MayBePartial):
@@ -73,7 +72,7 @@ class HistoryResponse(BaseModel):
 async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
     """Return the history of a memory, oldest event first. The memory may be in the archive."""
     made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
-    done = await service.users.ask(found.user_id, Shard.history, found.user_id, found.id)
+    done = await service.users.ask(found.user_id, lambda shard: shard.history.of(found.user_id, found.id))
     past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
     return HistoryResponse(id=found.id, user_id=found.user_id, events=[made, *past])
 
@@ -132,7 +131,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """The history of a memory since its creation, including its changes of state. The memory may be archived."""
-        archived = await service.users.ask(user_id, Shard.archived, user_id, memory_id)
+        archived = await service.users.ask(user_id, lambda shard: shard.archive.find(user_id, memory_id))
         return await history_of(service, archived or await service.one(user_id, memory_id))
 
     @api.delete("/v1/memories/{memory_id}", status_code=202)

@@ -98,7 +98,7 @@ def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity:
         for identity in sorted(similarity, key=lambda identity: -similarity[identity])
         if similarity[identity] >= min_similarity and others[identity].current
     ]
-    return _Relations(found, others, similarity, resembling, _shown(shard.links_of(user_id, found.id), found.id))
+    return _Relations(found, others, similarity, resembling, _shown(shard.links.of(user_id, found.id), found.id))
 
 
 def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
@@ -178,7 +178,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
         """The memory's links, in both directions."""
         found = await service.one(user_id, memory_id)
-        links = await service.users.ask(user_id, Shard.links_of, user_id, found.id)
+        links = await service.users.ask(user_id, lambda shard: shard.links.of(user_id, found.id))
         return LinksResponse(id=found.id, links=_shown(links, found.id))
 
     @api.get("/v1/memories/{memory_id}/related", dependencies=reads)

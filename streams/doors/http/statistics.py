@@ -111,7 +111,7 @@ async def states_of(service: MemoryService, now: int, days: int | None) -> State
     by_day: dict[date, dict[str, int]] = {}
     if days is not None:
         recorded: dict[StateOnDay, int] = added(
-            await service.shards.call_each(Shard.states_over_time, first_moment(now, days), now)
+            await service.shards.call_each(lambda shard: shard.ageing.states_over_time(first_moment(now, days), now))
         )
         for (day, state), memories in sorted(recorded.items()):
             by_day.setdefault(day, {})[state] = memories
@@ -129,7 +129,9 @@ async def states_of(service: MemoryService, now: int, days: int | None) -> State
 async def transitions_of(service: MemoryService, now: int, days: int) -> TransitionsResponse:
     """Return the memories' changes of state in the last `days` UTC days up to `now` (epoch ms)."""
     since = first_moment(now, days)
-    changes: dict[StateChange, int] = added(await service.shards.call_each(Shard.daily_transitions, since, now))
+    changes: dict[StateChange, int] = added(
+        await service.shards.call_each(lambda shard: shard.ageing.daily_transitions(since, now))
+    )
     memories = sum(await service.shards.call_each(Shard.count))
     return TransitionsResponse(
         at=iso(now),
@@ -146,7 +148,9 @@ async def transitions_of(service: MemoryService, now: int, days: int) -> Transit
 
 async def scores_of(service: MemoryService, now: int) -> ScoresResponse:
     """Return the distribution of the memories' scores at the time `now` (epoch ms). This changes nothing."""
-    points = added(await service.shards.call_each(Shard.score_points, now, service.settings.lifecycle))
+    points = added(
+        await service.shards.call_each(lambda shard: shard.ageing.score_points(now, service.settings.lifecycle))
+    )
     found = await asyncio.to_thread(distribution, points)
     lifecycle = service.settings.lifecycle
     borders = {"active": lifecycle.active, "cold": lifecycle.cold}

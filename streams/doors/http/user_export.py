@@ -21,7 +21,6 @@ from schemas.sources import SOURCES, meant, sources_in
 from schemas.times import iso
 from streams.service import MemoryService
 from tables.memories.catalog.archive import Archived
-from tables.memories.shard import Shard
 from tables.windows.session_notes import Note
 
 #: The metadata key of past changes of state. An export omits this key, because an import computes states again.
@@ -40,8 +39,8 @@ async def exported(service: MemoryService, user_id: str) -> list[bytes]:
     Raises `ShardNotHere` if this worker does not own the user's partition.
     """
     memories = await service.of_user(user_id)
-    archive = await service.users.ask(user_id, Shard.archive_of, user_id)
-    links = await service.users.ask(user_id, Shard.all_links_of, user_id)
+    archive = await service.users.ask(user_id, lambda shard: shard.archive.listed(user_id))
+    links = await service.users.ask(user_id, lambda shard: shard.links.of_user(user_id))
     every = [*memories, *(one.memory for one in archive)]
     events: list[LongTermEvent] = [one for memory in every for one in _superseded(memory)]
     events += [

@@ -161,7 +161,7 @@ def _in_place(memory: Memory, metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _archived(shard: Shard, user_id: str, conditions: Sequence[Condition]) -> list[Memory]:
     """Return the archived memories that match all conditions. This runs on the shard's thread."""
-    return matching((one.memory for one in cancellable(shard.archive_of(user_id))), conditions)
+    return matching((one.memory for one in cancellable(shard.archive.listed(user_id))), conditions)
 
 
 def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:

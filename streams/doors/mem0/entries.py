@@ -69,7 +69,7 @@ class Entries:
         self._service = service
 
     async def edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        return await self._service.users.ask(user_id, Shard.last_edits, user_id)
+        return await self._service.users.ask(user_id, lambda shard: shard.history.last_edits(user_id))
 
     async def of_user(
         self, user_id: str, conditions: Sequence[Condition] = (), *, replaced: bool = False

@@ -17,7 +17,6 @@ from fastapi import HTTPException
 from schemas.errors import MemoryElsewhere
 from streams.doors.mem0.wire import Caller
 from streams.service import MemoryService
-from tables.memories.shard import Shard
 
 #: The maximum number of ids whose users are remembered. Together they take a few megabytes.
 MOST_SHOWN: Final = 20_000
@@ -48,7 +47,7 @@ class Owners:
         if caller.users is not None and len(caller.users) == 1:
             return caller.user(None)
         async with self._service.users.own_shards():
-            found = set().union(*await self._service.shards.call_each(Shard.users_with, memory_id))
+            found = set().union(*await self._service.shards.call_each(lambda shard: shard.users.having(memory_id)))
         if memory_id in self._shown:
             found.add(self._shown[memory_id])
         if caller.users is not None:

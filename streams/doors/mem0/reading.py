@@ -24,7 +24,6 @@ from streams.recall.filtering import Condition, Filter
 from streams.recall.query import Query as Question
 from streams.service import MemoryService
 from tables.memories.catalog.changes import Done, Holdings
-from tables.memories.shard import Shard
 
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
 PageSize = Annotated[int, Query(ge=1, le=1000)]
@@ -127,13 +126,13 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
         """The history of a memory: its creation and its edits, oldest first."""
         user_id = await owners.user_of(caller, memory_id)
         memory, _ = await entries.one(user_id, memory_id)
-        return past(memory, await service.users.ask(user_id, Shard.history, user_id, memory.id))
+        return past(memory, await service.users.ask(user_id, lambda shard: shard.history.of(user_id, memory.id)))
 
     @api.get("/v1/entities/")
     async def users(request: Request, caller: Reader, page: Page = 1, page_size: PageSize = 1000) -> dict[str, Any]:
         """The users of all workers who have memories. With a token for some users, only those users are listed."""
         async with service.users.own_shards():
-            held = [one for part in await service.shards.call_each(Shard.users) for one in part]
+            held = [one for part in await service.shards.call_each(lambda shard: shard.users.all()) for one in part]
         found = [_user(one) for one in held if caller.users is None or one.user_id in caller.users]
         if FORWARDED in request.headers:  # the worker that forwarded this request merges and pages the lists
             return paged(found, len(found), "/v1/entities/", 1, max(1, len(found)))

@@ -19,7 +19,6 @@ from streams.doors.ui.viewer import Looking
 from streams.doors.ui.workers import Workers
 from streams.service import MemoryService
 from tables.analysts.statistics import StateChange, StateOnDay, added, distribution, first_moment, rates
-from tables.memories.shard import Shard
 
 CANDIDATES: Final = 25
 _BIN: Final = 10
@@ -60,8 +59,12 @@ async def lifecycle_numbers(service: MemoryService, days: int) -> LifecycleNumbe
     async with service.users.own_shards():
         at, shards, lifecycle = await service.moment(), service.shards, service.settings.lifecycle
         since = first_moment(at, days)
-        over_time: Counter[StateOnDay] = added(await shards.call_each(Shard.states_over_time, since, at))
-        changes: Counter[StateChange] = added(await shards.call_each(Shard.daily_transitions, since, at))
+        over_time: Counter[StateOnDay] = added(
+            await shards.call_each(lambda shard: shard.ageing.states_over_time(since, at))
+        )
+        changes: Counter[StateChange] = added(
+            await shards.call_each(lambda shard: shard.ageing.daily_transitions(since, at))
+        )
         verdicts = await service.cleanup.verdicts(at, None, CANDIDATES)
         going = verdicts.going_by_cause
         return LifecycleNumbers(
@@ -75,7 +78,7 @@ async def lifecycle_numbers(service: MemoryService, days: int) -> LifecycleNumbe
                 ChangeOnDay(day=str(one.day), from_state=one.from_state, to_state=one.to_state, transitions=count)
                 for one, count in sorted(changes.items())
             ],
-            points=added(await shards.call_each(Shard.score_points, at, lifecycle)),
+            points=added(await shards.call_each(lambda shard: shard.ageing.score_points(at, lifecycle))),
             archive=going.total() - going["archived"],
             remove=going["archived"],
             exempt={str(name): count for name, count in verdicts.exempt.items()},

@@ -64,7 +64,7 @@ def _found(shard: Shard, chosen: Chosen, now: int, lifecycle: LifecycleSettings)
     """
     archive = chosen.state == "archived"
     held: Sequence[Memory] = (
-        [one.memory for one in shard.archive_of(chosen.user_id)] if archive else shard.memories_of(chosen.user_id)
+        [one.memory for one in shard.archive.listed(chosen.user_id)] if archive else shard.memories_of(chosen.user_id)
     )
     scored = [(memory, score_of(memory, now, lifecycle)) for memory in held]
     if chosen.state not in ("all", "archived"):

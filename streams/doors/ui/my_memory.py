@@ -24,7 +24,6 @@ from streams.doors.ui.session import Form
 from streams.doors.ui.viewer import Looking
 from streams.service import MemoryService
 from streams.shards.user_shards import WAIT_SECONDS
-from tables.memories.shard import Shard
 
 PAGE: Final = 40
 #: The pattern of comments in a day's file. They name runs and source messages for programs, so the page omits them.
@@ -150,7 +149,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
             ],
             "archive": [
                 {**ShownMemory.of(one.memory, now, lifecycle).model_dump(mode="json"), "archived_at": iso(one.at)}
-                for one in await service.users.ask(user_id, Shard.archive_of, user_id)
+                for one in await service.users.ask(user_id, lambda shard: shard.archive.listed(user_id))
             ],
             "said_lately": [
                 {"session_id": session, "role": said.role, "content": said.content, "timestamp": iso(said.timestamp)}

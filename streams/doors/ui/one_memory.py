@@ -19,7 +19,6 @@ from streams.doors.ui.actions import SAID
 from streams.doors.ui.pages import Pages
 from streams.doors.ui.viewer import Looking
 from streams.service import MemoryService
-from tables.memories.shard import Shard
 
 #: The length of the score curve, in days.
 DAYS_AHEAD: Final = 365
@@ -35,7 +34,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
     @api.get("/ui/memories/{memory_id}")
     async def memory(viewer: Looking, memory_id: uuid.UUID, user_id: Id, said: str = "") -> HTMLResponse:
         """The screen. Showing a memory does not count as an access."""
-        archived = await service.users.ask(user_id, Shard.archived, user_id, memory_id)
+        archived = await service.users.ask(user_id, lambda shard: shard.archive.find(user_id, memory_id))
         found = archived or await service.one(user_id, memory_id)
         now = await service.moment()
         related = None if archived else await related_of(service, user_id, found.id, _RELATED, _SIMILAR)

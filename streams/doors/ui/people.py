@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from streams.doors.ui.workers import Told
 from streams.service import MemoryService
-from tables.memories.shard import Shard
 
 #: The maximum number of users, and of sessions, that a page shows for all workers together.
 MOST: Final = 50
@@ -39,7 +38,7 @@ class People(BaseModel):
 
 async def people_of(service: MemoryService) -> People:
     """Return this worker's users with the newest memories, and its sessions with the newest messages."""
-    users = [one for found in await service.shards.call_each(Shard.newest_users, MOST) for one in found]
+    users = [one for found in await service.shards.call_each(lambda shard: shard.users.newest(MOST)) for one in found]
     return People(
         users=[KnownUser(**one._asdict()) for one in users],
         sessions=[

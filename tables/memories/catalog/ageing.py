@@ -15,7 +15,9 @@ from schemas.times import iso
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.database.migrations import statement, transaction
 from tables.database.shard_info import InfoTable, ShardInfo
+from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.next_checks import NEVER, NextChecks
+from tables.memories.catalog.part import Part, resting
 from tables.vectors.index import Seqs
 
 #: A recompute of more memories than this drops its temporary table at its end. A smaller table stays until the next
@@ -23,17 +25,16 @@ from tables.vectors.index import Seqs
 _MANY: Final = 10_000
 
 
-class Ageing:
+class Ageing(Part):
     """Scores and states of the memories in a catalog, by the formulas of `sql/lifecycle.sql`."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable) -> None:
+    def __init__(self, file: CatalogFile, info: InfoTable) -> None:
         self._info = info
         self._next_checks, self._formula = NextChecks(), {"now": 0.0}
-        self.connect(db)
+        super().__init__(file)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db = db
+        super().connect(db)
         db.execute(statement("lifecycle"))
         db.execute(statement("states_over_time"))
 
@@ -132,11 +133,13 @@ class Ageing:
             [count],
         )
 
+    @resting
     def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
         """Return the number of memories in each state as of `now` (epoch ms), without storing the states."""
         counts = dict(self._db.execute(statement("state_counts"), _formula(now, lifecycle)).fetchall())
         return {state: counts.get(state.value, 0) for state in State}
 
+    @resting
     def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
         """Return the number of memories by their score as of `now` (epoch ms), rounded down to a whole number."""
         formula = _formula(now, lifecycle)
@@ -148,6 +151,7 @@ class Ageing:
         rows = self._db.execute(statement("daily_transitions"), {"since": since, "now": now}).fetchall()
         return {StateChange(*row[:3]): row[3] for row in rows}
 
+    @resting
     def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
         """Return the number of memories in each state at the end of each UTC day, from `since` to `now` (epoch ms).
 
@@ -157,6 +161,10 @@ class Ageing:
             "FROM states_between(make_timestamp_ms($since), make_timestamp_ms($now))", {"since": since, "now": now}
         ).fetchall()
         return {StateOnDay(day, state): memories for day, state, memories in rows}
+
+    def newest_event(self) -> int:
+        """Return the time (epoch ms) of the newest creation, access or change of state; 0 in an empty shard."""
+        return int(self._one(statement("newest_event")))
 
 
 def _formula(now: int, lifecycle: LifecycleSettings) -> dict[str, float]:

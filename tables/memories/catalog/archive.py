@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from schemas.memories import Memory
 from tables.memories.catalog.columns import texts, uuids
 from tables.memories.catalog.memory_rows import COLUMNS, STORED, memory_of
+from tables.memories.catalog.part import Part
 from tables.vectors.index import Seqs, Vectors
 
 
@@ -34,15 +34,13 @@ class Archived:
     reason: str
 
 
-class ArchiveTable:
+class ArchiveTable(Part):
     """The table `archive` of a catalog. Changes of the table are part of the catalog's transactions."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
-        self._db = db
-
-    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db = db
+    def find(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
+        """Return the user's archived memory with this id; None if there is none."""
+        found = self.by_id([(user_id, memory_id)])
+        return found[0] if found else None
 
     def by_id(self, names: Collection[tuple[str, uuid.UUID]]) -> list[Memory]:
         """Return the archived memories with these pairs of user and id. Pairs without a memory are left out."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from schemas.settings import LifecycleSettings
 from tables.analysts.copy import Fingerprint, export
 from tables.database.database import ALONE
 from tables.database.migrations import migrate, transaction
-from tables.database.parsed import Parsed
 from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.ageing import Ageing
 from tables.memories.catalog.archive import ArchiveTable
@@ -28,20 +26,22 @@ from tables.memories.catalog.changes import Changes
 from tables.memories.catalog.cleanup import Cleanup
 from tables.memories.catalog.columns import table_of
 from tables.memories.catalog.erasing import Erasing, named_table
-from tables.memories.catalog.erasures import Erasure, erasure
+from tables.memories.catalog.erasures import Erasures
+from tables.memories.catalog.history import History
 from tables.memories.catalog.hold import Held, Hold
+from tables.memories.catalog.ids import Ids
+from tables.memories.catalog.links import Links
 from tables.memories.catalog.memory_rows import STORED, staged
+from tables.memories.catalog.part import Part
 from tables.memories.catalog.queries import CatalogQueries
+from tables.memories.catalog.ratings import Ratings
 from tables.memories.catalog.reembedding import Reembedding
 from tables.memories.catalog.retention import Retention
 from tables.memories.catalog.stored_vectors import ReadVectors, StoredVectors, drop_other_files
-from tables.memories.catalog.watermarks import Watermark, Watermarks
-from tables.unused_memory import give_back
+from tables.memories.catalog.users import Users
+from tables.memories.catalog.watermarks import Watermarks
 from tables.vectors.index import Seqs, Vectors
-from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_names
 from tables.vectors.manifest import Stamp
-
-_Part = InfoTable | Erasing | Ageing | ArchiveTable | StoredVectors | Reembedding | Cleanup | Watermarks | Retention
 
 
 class Catalog(CatalogQueries):
@@ -52,14 +52,13 @@ class Catalog(CatalogQueries):
 
     def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
         self.partition = partition
-        self._file = CatalogFile(path, partition, memory)
-        self._db = self._file.db
-        self._parsed = Parsed(self._db)
+        file = CatalogFile(path, partition, memory)
+        super().__init__(file)
         self._vector_files: list[StoredVectors] = []
-        self._hold = Hold(self._file)
+        self._hold = Hold(file)
         try:
-            migrate(self._db, partition)
-            self.info = InfoTable(self._db)
+            migrate(file.db, partition)
+            self.info = InfoTable(file.db)
             info = self.info.read()
             assert info.next_seq is not None, "a migration writes it"
             #: The number of the next new row; a number is never reused.
@@ -68,40 +67,23 @@ class Catalog(CatalogQueries):
             self.position = info.position or 0
             #: A counter that every commit of changes increases by one. It is 0 in a new shard.
             self.changes = info.changes or 0
-            self._ids, self._forgetting = KnownIds(), KnownIds()
-            self._fill_known_ids()
-            self.ageing = Ageing(self._db, self.info)
-            self.archive = ArchiveTable(self._db)
-            self._vectors = StoredVectors(self._db, path.parent, partition, self.info)
+            self.ids = Ids(file)
+            self.ageing = Ageing(file, self.info)
+            self.archive, self.history, self.links = ArchiveTable(file), History(file), Links(file)
+            self._vectors = StoredVectors(file, path.parent, partition, self.info)
             self._vector_files.append(self._vectors)
-            self.reembedding = Reembedding(self._db, path.parent, partition, self.info, self._vectors, self.archive)
+            self.reembedding = Reembedding(file, path.parent, partition, self.info, self._vectors, self.archive)
             self._vector_files.append(self.reembedding.vectors)
             for vectors in self._vector_files:
                 vectors.hold = self._hold
             drop_other_files(path.parent, [vectors.file_number for vectors in self._vector_files])
-            self._erasing = Erasing(self._db, self.info, self.reembedding)
-            self.cleanup = Cleanup(self._db)
-            self.watermarks = Watermarks(self._db)
-            self.retention = Retention(self._db, self.info)
+            self._erasing, self.erasures = Erasing(file, self.info, self.reembedding), Erasures(file, self.info)
+            self.cleanup, self.retention = Cleanup(file), Retention(file, self.info)
+            self.users, self.watermarks = Users(file, self.ids), Watermarks(file, self.ids)
+            self.ratings = Ratings(file)
         except BaseException:
             self.close()
             raise
-
-    @property
-    def _parts(self) -> tuple[_Part, ...]:
-        parts = self.ageing, self.archive, self.reembedding, self.cleanup, self.watermarks, self.retention
-        return self.info, self._vectors, self._erasing, *parts
-
-    def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
-        """Store a watermark and drop old event ids, as `Watermarks.add` does, also from the known ids in memory.
-
-        Return the number of event ids that were dropped.
-        """
-        dropped = self.watermarks.add(mark, now, keep_days)
-        if dropped:
-            self._ids, self._forgetting = KnownIds(), KnownIds()
-            self._fill_known_ids()
-        return dropped
 
     @property
     def to_erase(self) -> bool:
@@ -120,10 +102,10 @@ class Catalog(CatalogQueries):
             self._file.rewrite()
         finally:
             if self._db is not self._file.db:
-                self._db = self._file.db
-                self._parsed = Parsed(self._db)
-                for part in self._parts:
-                    part.connect(self._db)
+                self.connect(self._file.db)
+                for part in vars(self).values():
+                    if isinstance(part, Part | InfoTable):
+                        part.connect(self._file.db)
 
     def hold(self) -> Held:
         """Write all commits into the files. From then on, the bytes of `held_files` do not change.
@@ -150,11 +132,6 @@ class Catalog(CatalogQueries):
     def limit_memory(self, memory: int) -> None:
         """Limit DuckDB to `memory` bytes of memory from now on."""
         self._file.limit_memory(memory)
-
-    def rest(self) -> None:
-        """Release unused memory. Call it after work on many rows."""
-        self._file.rest()
-        give_back()
 
     def close(self) -> None:
         """Release the files. A second call does nothing."""
@@ -218,7 +195,7 @@ class Catalog(CatalogQueries):
 
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
         """Commit a batch in one transaction: rows, the vectors' slots, the applied event ids and the position."""
-        self._know(changes)
+        self.ids.add(changes)
         going = [*changes.leaving, *changes.unarchived]
         before = [vectors.slots_of(going) for vectors in self._vector_files]
         with transaction(self._db):
@@ -253,18 +230,6 @@ class Catalog(CatalogQueries):
         if going:
             for vectors, slots in zip(self._vector_files, before, strict=True):
                 vectors.wipe(np.setdiff1d(slots, vectors.slots_of(going)))
-
-    def _know(self, changes: Changes) -> None:
-        """Add the ids of the changes to the known ids. If the commit then fails, the extra ids do no harm.
-
-        The ids of archived memories are among the known ids already.
-        """
-        ids = [event_id for _, event_id in changes.applied]
-        ids += [memory.id for memory in changes.new.values()]
-        ids += [one.memory_id for one in changes.merged]
-        self._ids.add(hashes_of(ids))
-        if changes.tombstones:
-            self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
 
     def recompute(self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None]) -> list[str]:
         """Store the states as of `now` (epoch ms), by `Ageing.recompute`. Return the users whose memories changed."""
@@ -320,19 +285,14 @@ class Catalog(CatalogQueries):
         self._append("history", changes.history)
         self._append("tombstones", changes.tombstones)
 
-    def erasure(self, user_id: str) -> Erasure:
-        """Return a user's erasure receipt: the forget commands, and the number of the user's rows that are left."""
-        return erasure(self._db, user_id, self.to_erase)
-
-    def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
-        self._db.execute(
-            "INSERT INTO ratings VALUES (?, ?, ?, make_timestamp_ms(?))", [memory_id, model, rating, now]
-        )
-
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Write the rows to staged files for the analysts' copy. Return the new fingerprint and the exported tables.
 
         If nothing changed since the fingerprint `copied`, write nothing and return None.
         """
         now = Fingerprint.of(self._file.path)
-        return None if now == copied else (now, export(self._db, self.partition, folder))
+        if now == copied:
+            return None
+        exported = export(self._db, self.partition, folder)
+        self.rest()
+        return now, exported

@@ -17,6 +17,7 @@ from tables.database.database import ALONE, connect, limit_memory
 from tables.database.shard_info import drop_info
 from tables.paths import quoted, synced
 from tables.reached import CATALOG
+from tables.unused_memory import give_back
 
 #: Bytes of pages that an idle database keeps in its memory. The operating system may still cache the other pages, but
 #: it can drop them.
@@ -82,6 +83,7 @@ class CatalogFile:
         """Release DuckDB's memory: pages that a scan has read and, if the write-ahead log is large, its changes.
 
         A checkpoint releases the changes. During a `hold` no checkpoint is made, because the file is being copied.
+        Then the process returns its free memory to the operating system.
         """
         try:
             if self._log_size() >= _LARGE_LOG and self._checkpoints_by_itself():
@@ -91,6 +93,7 @@ class CatalogFile:
             pass  # the limit cannot be reached, but all releasable pages are released
         finally:
             limit_memory(self.db, self._memory)
+        give_back()
 
     def _log_size(self) -> int:
         with contextlib.suppress(FileNotFoundError):

@@ -12,6 +12,8 @@ import duckdb
 
 from schemas.settings import LifecycleSettings
 from tables.database.migrations import statement
+from tables.memories.catalog.changes import ExpiredItem
+from tables.memories.catalog.part import Part, resting
 
 #: The reason why a memory is a candidate. A candidate with the cause `archived` is to be removed. A candidate with
 #: another cause is to be archived.
@@ -86,17 +88,14 @@ class Verdicts:
         )
 
 
-class Cleanup:
+class Cleanup(Part):
     """Finds candidates among the memories of a catalog, and in its archive."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
-        self.connect(db)
-
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db = db
+        super().connect(db)
         db.execute(statement("cleanup_macros"))
 
+    @resting
     def verdicts(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
         """Return the verdicts as of `now` (epoch ms), for one user, or for all users if `user_id` is None.
 
@@ -123,6 +122,11 @@ class Cleanup:
             retention = {"retention_days": settings.retention_days}
             found.append(self._found("removable", "archive", common | retention, limit))
         return Verdicts.together(found)
+
+    def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
+        """Return at most `most` items that have expired as of `now` (epoch ms), in order of expiry."""
+        rows = self._db.execute(statement("expired_items"), {"now": now, "most": most}).fetchall()
+        return [ExpiredItem(*row) for row in rows]
 
     def _found(self, name: str, table: Literal["memories", "archive"], given: dict[str, Any], limit: int) -> Verdicts:
         self._db.execute(statement(name), given)

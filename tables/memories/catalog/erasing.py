@@ -9,12 +9,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 
-from tables.database.parsed import Parsed
 from tables.database.shard_info import InfoTable, ShardInfo
+from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.columns import texts, uuids
+from tables.memories.catalog.part import Part
 from tables.memories.catalog.reembedding import ROWS, Reembedding
 
 #: A user id, and the id of an event or memory. Events or memories of two users may have the same id.
@@ -40,16 +40,12 @@ RECOMPUTED: Final = ("decay", "access", "pin", "settings", "clock")
 OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "expired", "manual", "erased")
 
 
-class Erasing:
+class Erasing(Part):
     """Erases rows of a catalog, as a part of its transactions."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable, reembedding: Reembedding) -> None:
+    def __init__(self, file: CatalogFile, info: InfoTable, reembedding: Reembedding) -> None:
+        super().__init__(file)
         self._info, self._reembedding = info, reembedding
-        self.connect(db)
-
-    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db, self._parsed = db, Parsed(db)
 
     def erase(
         self, memories: Sequence[int], archived: Sequence[int], forgotten: Sequence[Named], users: Sequence[str]
@@ -67,9 +63,9 @@ class Erasing:
         if forgotten or users:
             self._forget(forgotten, users)
 
-    def _delete(self, table: str, staging: pa.Table, only: str = "") -> None:
-        """Delete the rows with the numbers in `staging`. DuckDB finds the table by the name of this variable."""
-        self._db.execute(self._parsed[f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging) {only}"])
+    def _delete(self, table: str, numbers: pa.Table, only: str = "") -> None:
+        """Delete the rows with these numbers."""
+        self._over(numbers, f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging) {only}")
 
     def _forget(self, forgotten: Sequence[Named], users: Sequence[str]) -> None:
         """Erase the rows about these memories and users. The audit trail keeps their ids, but none of their words."""

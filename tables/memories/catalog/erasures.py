@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import duckdb
-
+from tables.database.shard_info import InfoTable
+from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.erasing import NAMING
+from tables.memories.catalog.part import Part
 
 #: By the name of a table, its name in a receipt, if the two names differ.
 _CALLED: Final = {"merged": "near_copies"}
@@ -44,21 +45,29 @@ class Erasure(NamedTuple):
     in_pages: bool
 
 
-def erasure(db: duckdb.DuckDBPyConnection, user_id: str, in_pages: bool) -> Erasure:
-    """Return a user's receipt, computed from the shard's tombstones, audit trail and remaining rows."""
-    user = {"user": user_id}
-    tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    commands = db.execute(
-        "SELECT epoch_ms(forgotten_at) AS at, bool_or(memory_id IS NULL) AS whole, count(memory_id) FROM tombstones "
-        "WHERE user_id = $user GROUP BY forgotten_at ORDER BY forgotten_at",
-        user,
-    ).fetchall()
-    ((memories,),) = db.execute(
-        "SELECT count(DISTINCT memory_id) FROM transitions WHERE user_id = $user AND to_state = 'forgotten'", user
-    ).fetchall()
-    left = {
-        name: int(db.execute(sql, user).fetchall()[0][0])
-        for name, sql in _LEFT.items()
-        if name != "vectors" or name in tables  # this table is created with the first model
-    }
-    return Erasure([Forgotten(*row) for row in commands], int(memories), left, in_pages)
+class Erasures(Part):
+    """Computes receipts from the tombstones, the audit trail and the remaining rows of a catalog."""
+
+    def __init__(self, file: CatalogFile, info: InfoTable) -> None:
+        super().__init__(file)
+        self._info = info
+
+    def of(self, user_id: str) -> Erasure:
+        """Return a user's erasure receipt: the forget commands, and the number of the user's rows that are left."""
+        db, user = self._db, {"user": user_id}
+        tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        commands = db.execute(
+            "SELECT epoch_ms(forgotten_at) AS at, bool_or(memory_id IS NULL) AS whole, count(memory_id) "
+            "FROM tombstones WHERE user_id = $user GROUP BY forgotten_at ORDER BY forgotten_at",
+            user,
+        ).fetchall()
+        ((memories,),) = db.execute(
+            "SELECT count(DISTINCT memory_id) FROM transitions WHERE user_id = $user AND to_state = 'forgotten'", user
+        ).fetchall()
+        left = {
+            name: int(db.execute(sql, user).fetchall()[0][0])
+            for name, sql in _LEFT.items()
+            if name != "vectors" or name in tables  # this table is created with the first model
+        }
+        in_pages = bool(self._info.read().to_erase)
+        return Erasure([Forgotten(*row) for row in commands], int(memories), left, in_pages)

@@ -23,6 +23,8 @@ from schemas.errors import ShardError
 from tables.database.migrations import transaction
 from tables.database.shard_info import InfoTable
 from tables.memories.catalog.archive import ArchiveTable
+from tables.memories.catalog.catalog_file import CatalogFile
+from tables.memories.catalog.part import Part
 from tables.memories.catalog.stored_vectors import StoredVectors
 from tables.paths import synced
 from tables.vectors.index import Seqs, Vectors, cells_of
@@ -46,28 +48,28 @@ class VectorModel(NamedTuple):
         return f"{self.name} ({self.dimension} dimensions)"
 
 
-class Reembedding:
+class Reembedding(Part):
     """The side table `vectors_next` of a catalog with its file, and the model that `shard_info` names for it."""
 
     def __init__(
         self,
-        db: duckdb.DuckDBPyConnection,
+        file: CatalogFile,
         folder: Path,
         partition: int,
         info: InfoTable,
         vectors: StoredVectors,
         archive: ArchiveTable,
     ) -> None:
-        self._db, self._partition, self._info = db, partition, info
+        self._partition, self._info = partition, info
         self._current, self._archive = vectors, archive
         #: The vectors of the next model that are stored already.
-        self.vectors = StoredVectors(db, folder, partition, info, "vectors_next")
+        self.vectors = StoredVectors(file, folder, partition, info, "vectors_next")
+        super().__init__(file)
         noted = info.read()
         self._target = _vector_model(noted.next_model, noted.next_dimension)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db = db
+        super().connect(db)
         self.vectors.connect(db)
 
     @property

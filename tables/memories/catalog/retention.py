@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import duckdb
-
 from schemas.settings import RetentionSettings
 from tables.database.migrations import transaction
 from tables.database.shard_info import AgedTable, InfoTable, whole_from
+from tables.memories.catalog.catalog_file import CatalogFile
+from tables.memories.catalog.part import Part
 from tables.memories.catalog.watermarks import DAY_MS
 
 #: Deletes the entries of the history which say that a memory was summarized. An entry stays if that summary, or a
@@ -57,27 +57,21 @@ _TOMBSTONES: Final = """
 """
 
 
-class Retention:
+class Retention(Part):
     """Drops the rows of a catalog that are no longer needed."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable) -> None:
+    def __init__(self, file: CatalogFile, info: InfoTable) -> None:
+        super().__init__(file)
         self._info = info
-        self.connect(db)
 
-    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db = db
+    def drop_old(self, now: int, wall: int, settings: RetentionSettings) -> dict[str, int]:
+        """Do the same as `drop`, but limit `now` to the newest access to a memory, and `wall` to the newest rating.
 
-    def newest(self) -> tuple[int, int]:
-        """Return the times (epoch ms) of the newest access to a memory, and of the newest rating by a model.
-
-        A time is 0 if there is no access or rating.
+        Otherwise the whole history would be deleted if a clock jumps ahead.
         """
-        (row,) = self._db.execute(
-            "SELECT coalesce((SELECT max(epoch_ms(last_accessed)) FROM memories), 0), "
-            "coalesce((SELECT max(epoch_ms(rated_at)) FROM ratings), 0)"
-        ).fetchall()
-        return int(row[0]), int(row[1])
+        accessed = self._one("SELECT coalesce(max(epoch_ms(last_accessed)), 0) FROM memories")
+        rated = self._one("SELECT coalesce(max(epoch_ms(rated_at)), 0) FROM ratings")
+        return self.drop(min(now, accessed), min(wall, rated), settings)
 
     def drop(self, now: int, wall: int, settings: RetentionSettings) -> dict[str, int]:
         """Delete rows that are too old. Return the number of deleted rows by table.

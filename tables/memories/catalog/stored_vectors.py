@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.errors import DataDirError, ShardError
 from tables.database.migrations import transaction
-from tables.database.parsed import Parsed
 from tables.database.shard_info import InfoTable, ShardInfo
+from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.hold import Hold
+from tables.memories.catalog.part import Part
 from tables.vectors.index import Seqs, Vectors
 from tables.vectors.vector_file import HEAD_BYTES, Digests, Head, Slots, VectorFile, digests, path_of
 
@@ -46,7 +46,7 @@ class _Named(NamedTuple):
     digests: Digests
 
 
-class StoredVectors:
+class StoredVectors(Part):
     """The table `vectors` (seq, slot, digest) and its file, or the table `vectors_next`, for a re-embedding.
 
     Changes of the table are part of the catalog's transactions. Raises `ShardError` if the file is missing, and
@@ -55,28 +55,24 @@ class StoredVectors:
 
     def __init__(
         self,
-        db: duckdb.DuckDBPyConnection,
+        file: CatalogFile,
         folder: Path,
         partition: int,
         info: InfoTable,
         table: Literal["vectors", "vectors_next"] = "vectors",
     ) -> None:
         self.table, self._folder, self._partition, self._info = table, folder, partition, info
-        self._file: VectorFile | None = None
+        self._vectors: VectorFile | None = None
         self._end = 0
         #: Keeps the files unchanged while they are copied.
         self.hold: Hold | None = None
-        self.connect(db)
+        super().__init__(file)
         try:
             self._open()
             self._take_over()
         except BaseException:
             self.close()
             raise
-
-    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db, self._parsed = db, Parsed(db)
 
     def _open(self) -> None:
         info = self._info.read()
@@ -91,12 +87,12 @@ class StoredVectors:
                 f"{path_of(self._folder, number)}, the file of its vectors, is missing: put the file back, restore "
                 "the whole folder from a backup, or rebuild the shard with `siltstone replay --into`",
             )
-        self._file, self._end = self._made(number, dimension), end
-        if self._file.slots < end:
+        self._vectors, self._end = self._made(number, dimension), end
+        if self._vectors.slots < end:
             log.warning(
-                "shard %d: %s is too short: vectors at its end are missing", self._partition, self._file.path.name
+                "shard %d: %s is too short: vectors at its end are missing", self._partition, self._vectors.path.name
             )
-        self._file.keep(end)
+        self._vectors.keep(end)
 
     def _made(self, number: int, dimension: int) -> VectorFile:
         identity = self._info.read().identity
@@ -110,8 +106,8 @@ class StoredVectors:
         """
         number = self._next_number()
         self.close()
-        self._file = self._made(number, dimension)
-        self._file.keep(0)
+        self._vectors = self._made(number, dimension)
+        self._vectors.keep(0)
         self._db.execute(
             f"CREATE TABLE {self.table} (seq BIGINT NOT NULL, slot BIGINT NOT NULL, digest UBIGINT NOT NULL)"
         )
@@ -147,8 +143,8 @@ class StoredVectors:
 
     def add(self, seqs: Seqs, vectors: Vectors) -> None:
         """Store vectors, float32[n, d], under these numbers, within the caller's transaction."""
-        assert self._file is not None, "`begin` comes first"
-        self._file.put(self._end, vectors)
+        assert self._vectors is not None, "`begin` comes first"
+        self._vectors.put(self._end, vectors)
         slots = np.arange(self._end, self._end + len(seqs))
         self._end += len(seqs)
         staging = pa.table({"seq": seqs, "slot": slots, "digest": digests(vectors)})
@@ -157,10 +153,10 @@ class StoredVectors:
 
     def of(self, seqs: Seqs) -> Vectors:
         """Return the vectors, float32[n, d], in the order of `seqs`. A missing vector is all zeros."""
-        assert self._file is not None, "`begin` comes first"
-        found = np.zeros((len(seqs), self._file.head.dimension), np.float32)
+        assert self._vectors is not None, "`begin` comes first"
+        found = np.zeros((len(seqs), self._vectors.head.dimension), np.float32)
         named = self._named(seqs)
-        found[_places(named.seqs, seqs)] = self._whole(named, self._file.read(named.slots))
+        found[_places(named.seqs, seqs)] = self._whole(named, self._vectors.read(named.slots))
         return found
 
     def reader(self, seqs: Seqs) -> ReadVectors:
@@ -169,8 +165,8 @@ class StoredVectors:
         The function takes places in `seqs`. It is valid until the next write to the table or the file. Raises
         KeyError if a vector is missing.
         """
-        assert self._file is not None, "`begin` comes first"
-        named, of_slots = self._named(seqs), self._file.reader()
+        assert self._vectors is not None, "`begin` comes first"
+        named, of_slots = self._named(seqs), self._vectors.reader()
         if len(named.seqs) != len(seqs):
             raise KeyError("some of these numbers have no vectors")
         order = np.empty(len(seqs), np.int64)
@@ -188,13 +184,13 @@ class StoredVectors:
 
         A search can then find its memory only by words.
         """
-        assert self._file is not None
+        assert self._vectors is not None
         lost = digests(vectors) != named.digests
         if lost.any():
             log.warning(
                 "shard %d: %s lacks %d vectors that its catalog lists: the two are from different moments",
                 self._partition,
-                self._file.path.name,
+                self._vectors.path.name,
                 np.count_nonzero(lost),
             )
             vectors[lost] = 0
@@ -214,7 +210,7 @@ class StoredVectors:
 
     def slots_of(self, seqs: Sequence[int]) -> Slots:
         """Return the slots of these numbers, in any order. Numbers without a vector are left out."""
-        if self._file is None or not seqs:
+        if self._vectors is None or not seqs:
             return np.empty(0, np.int64)
         return self._named(np.array(seqs, np.int64)).slots
 
@@ -223,30 +219,30 @@ class StoredVectors:
 
         During a hold, this is postponed until the hold ends. If the disk fails, a later call of `tidy` erases them.
         """
-        if self._file is None or not len(slots):
+        if self._vectors is None or not len(slots):
             return
         if self.hold is not None and self.hold.later(partial(self.wipe, slots)):
             return
         try:
-            self._file.wipe(slots)
+            self._vectors.wipe(slots)
         except DataDirError as exc:
             log.warning("shard %d: forgotten vectors stay in their file for now: %s", self._partition, exc)
 
     def tidy(self) -> None:
         """Erase all vectors that no row names. If it raises `DataDirError`, the present file stays in use."""
-        if self._file is None:
+        if self._vectors is None:
             return
-        self._file.keep(self._end)
+        self._vectors.keep(self._end)
         held = np.sort(np.asarray(self._db.execute(f"SELECT slot FROM {self.table}").fetchnumpy()["slot"], np.int64))
         free = self._end - len(held)
         if free >= _WORTH_IT and 4 * free >= self._end:
             self._bring_together(held)
         elif free:
-            self._file.wipe(np.setdiff1d(np.arange(self._end), held, assume_unique=True))
-            self._file.sync()
+            self._vectors.wipe(np.setdiff1d(np.arange(self._end), held, assume_unique=True))
+            self._vectors.sync()
 
     def _bring_together(self, held: Slots) -> None:
-        old = self._file
+        old = self._vectors
         assert old is not None
         fresh = self._made(self._next_number(), old.head.dimension)
         try:
@@ -267,7 +263,7 @@ class StoredVectors:
             fresh.close()
             raise
         assert staging.num_rows == len(held)
-        self._file, self._end = fresh, len(held)
+        self._vectors, self._end = fresh, len(held)
         old.remove()
 
     def adopt(self, other: StoredVectors) -> ShardInfo:
@@ -275,25 +271,25 @@ class StoredVectors:
 
         Return the `shard_info` that the caller must write.
         """
-        assert other._file is not None, "it has vectors of all memories"
+        assert other._vectors is not None, "it has vectors of all memories"
         self._db.execute(f"DROP TABLE {self.table}")
         self._db.execute(f"ALTER TABLE {other.table} RENAME TO {self.table}")
-        return ShardInfo(vectors_file=other._file.head.number)
+        return ShardInfo(vectors_file=other._vectors.head.number)
 
     def adopted(self, other: StoredVectors) -> None:
         """Replace this file by the file of `other`. Call it after the transaction of `adopt` is committed."""
         self._end_hold()
-        if self._file is not None:
-            self._file.remove()
-        self._file, self._end = other._file, other._end
-        other._file, other._end = None, 0
+        if self._vectors is not None:
+            self._vectors.remove()
+        self._vectors, self._end = other._vectors, other._end
+        other._vectors, other._end = None, 0
 
     def abandon(self) -> None:
         """Remove the file of vectors. Call it after the transaction that drops the table is committed."""
         self._end_hold()
-        if self._file is not None:
-            self._file.remove()
-        self._file, self._end = None, 0
+        if self._vectors is not None:
+            self._vectors.remove()
+        self._vectors, self._end = None, 0
 
     def _end_hold(self) -> None:
         if self.hold is not None:
@@ -302,20 +298,20 @@ class StoredVectors:
     @property
     def held(self) -> tuple[Path, int] | None:
         """The path of the file, and the bytes up to the end of its last used slot; None if there is no file."""
-        if self._file is None:
+        if self._vectors is None:
             return None
-        return self._file.path, HEAD_BYTES + 4 * self._end * self._file.head.dimension
+        return self._vectors.path, HEAD_BYTES + 4 * self._end * self._vectors.head.dimension
 
     @property
     def file_number(self) -> int | None:
         """The number in the name of the file; None if there is no file."""
-        return None if self._file is None else self._file.head.number
+        return None if self._vectors is None else self._vectors.head.number
 
     def close(self) -> None:
         """Release the file. A second call does nothing."""
-        if self._file is not None:
-            self._file.close()
-            self._file, self._end = None, 0
+        if self._vectors is not None:
+            self._vectors.close()
+            self._vectors, self._end = None, 0
 
 
 def _places(seqs: Seqs, among: Seqs) -> npt.NDArray[np.int64]:

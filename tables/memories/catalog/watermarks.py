@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import duckdb
-
 from tables.database.migrations import transaction
+from tables.memories.catalog.catalog_file import CatalogFile
+from tables.memories.catalog.ids import Ids
+from tables.memories.catalog.part import Part
 
 DAY_MS: Final = 86_400_000
 
@@ -25,22 +26,22 @@ class Watermark(NamedTuple):
     digest: str
 
 
-class Watermarks:
-    """The table `watermarks` of a catalog, and its effect on `applied`. Times are epoch ms by the wall clock."""
+class Watermarks(Part):
+    """The table `watermarks` of a catalog, and its effect on `applied` and on the known ids.
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
-        self.connect(db)
+    Times are epoch ms by the wall clock.
+    """
 
-    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Use this connection to the same catalog from now on."""
-        self._db = db
+    def __init__(self, file: CatalogFile, ids: Ids) -> None:
+        super().__init__(file)
+        self._ids = ids
 
     def low(self) -> Watermark | None:
         """Return the low watermark, below which rows of `applied` are dropped; None if there is none."""
-        return self._one("WHERE low")
+        return self._mark("WHERE low")
 
     def newest(self) -> Watermark | None:
-        return self._one("ORDER BY log_offset DESC LIMIT 1")
+        return self._mark("ORDER BY log_offset DESC LIMIT 1")
 
     def is_due(self, now: int) -> bool:
         """Return whether the newest watermark is at least a day old, or there is no watermark."""
@@ -49,7 +50,7 @@ class Watermarks:
         ).fetchall()
         return not young
 
-    def add(self, mark: Watermark, now: int, keep_days: float) -> int:
+    def keep(self, mark: Watermark, now: int, keep_days: float) -> int:
         """Store a watermark of the present log. Then delete the rows of `applied` below the low watermark.
 
         The low watermark is the newest one that is at least `keep_days` old. Return the number of deleted rows.
@@ -75,6 +76,8 @@ class Watermarks:
             self._db.execute("DELETE FROM watermarks WHERE log_offset < ?", [low])
             self._db.execute("UPDATE watermarks SET low = true WHERE log_offset = ? AND NOT low", [low])
             ((dropped,),) = self._db.execute("DELETE FROM applied WHERE log_end <= ?", [low]).fetchall()
+        if dropped:
+            self._ids.read()
         return int(dropped)
 
     def start_over(self) -> None:
@@ -86,6 +89,6 @@ class Watermarks:
             self._db.execute("DELETE FROM watermarks")
             self._db.execute("UPDATE applied SET log_end = 0 WHERE log_end > 0")
 
-    def _one(self, which: str) -> Watermark | None:
+    def _mark(self, which: str) -> Watermark | None:
         rows = self._db.execute(f"SELECT log_offset, digest FROM watermarks {which}").fetchall()
         return Watermark(*rows[0]) if rows else None

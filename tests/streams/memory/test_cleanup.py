@@ -96,7 +96,7 @@ class Setting:
         """Memories here, and in the archive."""
         partition = partition_of(user, 2)
         here = await self.shards.call(partition, Shard.memories_of, user)
-        return len(here), len(await self.shards.call(partition, Shard.archive_of, user))
+        return len(here), len(await self.shards.call(partition, lambda shard: shard.archive.listed(user)))
 
 
 @contextlib.asynccontextmanager

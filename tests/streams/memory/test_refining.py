@@ -320,7 +320,7 @@ async def test_a_replaced_memory_is_an_event_whose_id_follows_from_both(room: Ro
     for posted in room.outbox.sent:
         room.apply(posted)
     assert (room.held(old).superseded_by, room.held(new).current) == (new.id, True)
-    assert [done.event for done in room.shards.shard.history("u", old.id)] == ["superseded"]
+    assert [done.event for done in room.shards.shard.history.of("u", old.id)] == ["superseded"]
 
 
 async def test_the_number_says_which_one_is_replaced(room: Room) -> None:

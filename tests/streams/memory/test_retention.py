@@ -10,6 +10,7 @@ import pytest
 
 from schemas.errors import BrokerUnavailable
 from schemas.events import LongTermEvent, Remember, Touch
+from schemas.settings import RetentionSettings
 from streams.memory.retention import RetentionJob
 from tables.memories.catalog.watermarks import DAY_MS
 from tables.memories.shard import Shard
@@ -29,7 +30,11 @@ class Broker:
         worker.agent._read = self.read
         worker.model.gate.set()
         self.retention = RetentionJob(
-            shards=worker.shards, clock=worker.siltstone.clock, read=self.read, now=lambda: self.now
+            shards=worker.shards,
+            settings=RetentionSettings(),
+            clock=worker.siltstone.clock,
+            read=self.read,
+            now=lambda: self.now,
         )
 
     async def read(self, partition: int, start: int, end: int) -> AsyncGenerator[Sequence[Any], None]:
@@ -102,7 +107,7 @@ async def test_what_is_read_again_from_its_beginning_is_applied_once_though_no_i
     await broker.deliver(0, size)
     assert await broker.accesses() == [11]
     assert await broker.worker.shards.call(0, Shard.position) == 12
-    assert (await broker.worker.shards.call(0, Shard.low_watermark)) is not None
+    assert (await broker.worker.shards.call(0, lambda shard: shard.watermarks.low())) is not None
     await broker.say(touch(said(0, "tea")[0]))
     assert await broker.accesses() == [12]
 

@@ -18,6 +18,7 @@ from streams.recall.query import PreparedQuery, Query
 from tables.memories.shard import Shard
 from tables.search import terms
 from tables.search.archived_rows import ArchivedRows
+from tables.search.recent import Recent
 from tests.support.calls import Statements
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import event
@@ -88,11 +89,11 @@ def test_a_search_is_a_statement_for_the_vectors_and_one_for_what_is_shown(
 
 
 def test_who_speaks_is_known_without_reading_the_archive_again(shard: Shard, statements: Statements) -> None:
-    assert shard.archive_speakers_of("u") == frozenset({"Ann", "Bob"})
+    assert shard.archive_rows.speakers_of("u") == frozenset({"Ann", "Bob"})
     before = statements.total
-    assert shard.archive_speakers_of("u") == frozenset({"Ann", "Bob"})
+    assert shard.archive_rows.speakers_of("u") == frozenset({"Ann", "Bob"})
     assert statements.total == before
-    assert shard.archive_speakers_of("v") is None
+    assert shard.archive_rows.speakers_of("v") is None
 
 
 @pytest.mark.parametrize("command", [Archive, Restore, Remove, Forget, ForgetUser, Supersede, None])
@@ -111,7 +112,7 @@ def test_whatever_changes_the_archive_is_seen_by_the_next_search(
     elif command is not None:
         tell(shard, event(command, memory_id=IDS[3 if command is Archive else 1]))
     seen = found(shard)
-    shard._archived = ArchivedRows(shard._catalog.archive, shard._recent)
+    shard.archive_rows = ArchivedRows(shard.archive, Recent())
     assert seen == found(shard)
     assert len(seen) == {Archive: 4, Supersede: 3, ForgetUser: 0, None: 3}.get(command, 2)  # type: ignore[arg-type]
 

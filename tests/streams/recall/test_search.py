@@ -22,6 +22,7 @@ from streams.recall.query import PreparedQuery, Query
 from streams.recall.ranking import LexicalIndex, carry, fuse, top
 from tables.memories.shard import Shard
 from tables.runs import Places
+from tables.search.search_rows import SearchRows
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import event
 from tests.tables.memories.test_shard import touch
@@ -164,13 +165,14 @@ def test_what_no_filter_lets_through_or_nobody_would_call_an_answer_is_not_bette
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many memories were read at a time."""
     counts: list[int] = []
-    shown = Shard.shown
+    memories = SearchRows.memories
 
-    def counting(shard: Shard, places: Places) -> list[Memory]:
-        counts.append(len(places))
-        return shown(shard, places)
+    def counting(rows: SearchRows, places: Places) -> list[Memory]:
+        if len(places):
+            counts.append(len(places))
+        return memories(rows, places)
 
-    monkeypatch.setattr(Shard, "shown", counting)
+    monkeypatch.setattr(SearchRows, "memories", counting)
     return counts
 
 

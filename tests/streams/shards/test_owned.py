@@ -122,10 +122,11 @@ async def test_a_shard_that_cannot_be_closed_keeps_no_other_from_it(
     closed, close = list[int](), Shard.close
 
     def closing(shard: Shard) -> None:
+        partition = shard.partition
         close(shard)
-        if shard.partition == 0:
+        if partition == 0:
             raise OSError("the disk is full")
-        closed.append(shard.partition)
+        closed.append(partition)
 
     monkeypatch.setattr(Shard, "close", closing)
     with pytest.raises(OSError, match="the disk is full"):

@@ -81,11 +81,11 @@ def held(shard: Shard, user: str = "u") -> dict[uuid.UUID, Memory]:
 
 
 def past(shard: Shard, memory_id: uuid.UUID) -> list[str]:
-    return [done.event for done in shard.history("u", memory_id)]
+    return [done.event for done in shard.history.of("u", memory_id)]
 
 
 def moves(shard: Shard) -> list[tuple[str, str, str]]:
-    return [(one.from_, one.to, one.reason) for one in shard.unpublished()]
+    return [(one.from_, one.to, one.reason) for one in shard.ageing.unpublished()]
 
 
 def cosine(shard: Shard, memory: Memory, place: int) -> float:
@@ -101,7 +101,7 @@ def test_an_edited_text_has_its_own_vector_and_keeps_all_else(shard: Shard) -> N
     assert replace(after, seq=before.seq, text="text 1") == before
     assert after.seq > before.seq
     assert (cosine(shard, after, 1), cosine(shard, after, 2)) == (0, 1)
-    assert [done.details["before"] for done in shard.history("u", kept.memory_id)] == [{"text": "text 1"}]
+    assert [done.details["before"] for done in shard.history.of("u", kept.memory_id)] == [{"text": "text 1"}]
 
 
 def test_an_edit_merges_metadata_and_leaves_what_is_siltstones(shard: Shard) -> None:
@@ -177,7 +177,7 @@ def test_a_near_copy_lends_its_id(shard: Shard) -> None:
     assert past(shard, first.memory_id) == ["merged", "pinned"]
     assert apply(shard, event(Link, source_id=first.memory_id, target_id=copy.memory_id)) == {}
     apply(shard, event(Link, source_id=copy.memory_id, target_id=other.memory_id, weight=0.5))
-    (link,) = shard.links_of("u", first.memory_id)
+    (link,) = shard.links.of("u", first.memory_id)
     assert (link.source_id, link.weight) == (first.memory_id, 0.5)
     apply(shard, event(Forget, memory_id=copy.memory_id))
     assert list(held(shard)) == [other.memory_id]
@@ -213,13 +213,13 @@ def test_an_archived_memory_is_in_the_archive_alone(shard: Shard) -> None:
     apply(shard, kept, other, event(Link, source_id=kept.memory_id, target_id=other.memory_id))
     assert apply(shard, event(Archive, at=START + DAY_MS, memory_id=kept.memory_id)) == {"archived": 1}
     assert list(held(shard)) == [other.memory_id]
-    (archived,) = shard.archive_of("u")
+    (archived,) = shard.archive.listed("u")
     assert (archived.memory.id, archived.at, archived.reason) == (kept.memory_id, START + DAY_MS, "manual")
     assert archived.memory.meta["transitions"] == [
         {"at": iso(START + DAY_MS), "from": "active", "to": "archived", "score": 80.0}
     ]
-    assert shard.archive_vectors(shard.archive_held("u")).tolist() == [axis(1).tolist()]
-    assert shard.links_of("u", other.memory_id) == []
+    assert shard.archive_rows.vectors(shard.archive_rows.of_user("u")).tolist() == [axis(1).tolist()]
+    assert shard.links.of("u", other.memory_id) == []
     assert shard.in_step()
     assert apply(shard, event(Touch, memory_ids=[kept.memory_id])) == {"unknown": 1}
     assert apply(shard, kept.model_copy(update={"event_id": uuid.uuid4()})) == {"repeated": 1}
@@ -252,8 +252,8 @@ def test_a_restored_memory_is_as_it_was_and_accessed_now(shard: Shard) -> None:
     assert after == replace(before, seq=after.seq, last_accessed=later, meta=after.meta)
     assert [entry["to"] for entry in after.meta["transitions"]] == ["archived", "active"]
     assert cosine(shard, after, 1) == 1
-    assert shard.archive_of("u") == []
-    assert [link.target_id for link in shard.links_of("u", kept.memory_id)] == [other.memory_id]
+    assert shard.archive.listed("u") == []
+    assert [link.target_id for link in shard.links.of("u", kept.memory_id)] == [other.memory_id]
     assert shard.in_step()
     assert moves(shard) == [("active", "archived", "manual"), ("archived", "active", "restore")]
 
@@ -277,7 +277,7 @@ def test_only_what_is_archived_can_be_removed(shard: Shard) -> None:
     apply(shard, kept)
     assert apply(shard, event(Remove, memory_id=kept.memory_id)) == {"unknown": 1}
     apply(shard, event(Archive, memory_id=kept.memory_id), event(Remove, memory_id=kept.memory_id))
-    assert (held(shard), shard.archive_of("u")) == ({}, [])
+    assert (held(shard), shard.archive.listed("u")) == ({}, [])
     assert moves(shard) == [("active", "archived", "manual"), ("archived", "removed", "manual")]
 
 
@@ -289,16 +289,16 @@ def test_what_is_another_users_is_not_there(shard: Shard, command: type[Any]) ->
         assert apply(shard, event(command, "v", memory_id=memory_id)) == {"unknown": 1}
     assert list(held(shard)) == [kept.memory_id]
     assert not held(shard)[kept.memory_id].pinned
-    assert [one.memory.id for one in shard.archive_of("u")] == [archived.memory_id]
+    assert [one.memory.id for one in shard.archive.listed("u")] == [archived.memory_id]
 
 
 def test_forgetting_reaches_the_archive(shard: Shard) -> None:
     one, two = promotion("text 1", "a"), promotion("text 2", "b")
     apply(shard, one, two, *(event(Archive, memory_id=kept.memory_id) for kept in (one, two)))
     apply(shard, event(Forget, memory_id=one.memory_id))
-    assert [archived.memory.id for archived in shard.archive_of("u")] == [two.memory_id]
+    assert [archived.memory.id for archived in shard.archive.listed("u")] == [two.memory_id]
     apply(shard, event(ForgetUser, at=START))
-    assert shard.archive_of("u") == []
+    assert shard.archive.listed("u") == []
 
 
 def test_the_history_of_what_is_forgotten_is_gone(shard: Shard) -> None:
@@ -306,7 +306,7 @@ def test_the_history_of_what_is_forgotten_is_gone(shard: Shard) -> None:
     apply(shard, kept, event(Pin, memory_id=kept.memory_id), event(Edit, memory_id=kept.memory_id, text="text 2"))
     apply(shard, event(Forget, memory_id=kept.memory_id))
     assert past(shard, kept.memory_id) == ["transition"]
-    assert "text" not in repr(shard.history("u", kept.memory_id))
+    assert "text" not in repr(shard.history.of("u", kept.memory_id))
 
 
 def many(count: int, start: int = 0) -> list[Promotion]:
@@ -367,7 +367,7 @@ def test_forgetting_takes_the_summary_that_holds_the_words_along(make: Make) -> 
     assert whole.id not in memories
     assert whole.summary_of[0] not in memories
     assert all(memory.current for memory in memories.values())
-    assert [one.memory.summarized_by for one in shard.archive_of("u")] == [None]
+    assert [one.memory.summarized_by for one in shard.archive.listed("u")] == [None]
 
 
 def test_groups_are_of_what_is_similar() -> None:
@@ -440,10 +440,10 @@ def test_a_users_memory_is_its_own_whatever_ids_others_give(shard: Shard) -> Non
     apply(shard, event(Edit, "v", memory_id=identity, text="edited 2"), event(Pin, "u", memory_id=identity))
     assert [(one.id, one.text, one.pinned) for one in shard.memories_of("u")] == [(identity, "mine 1", True)]
     assert [(one.id, one.text, one.pinned) for one in shard.memories_of("v")] == [(identity, "edited 2", False)]
-    assert [[done.event for done in shard.history(user, identity)] for user in "uv"] == [["pinned"], ["edited"]]
+    assert [[done.event for done in shard.history.of(user, identity)] for user in "uv"] == [["pinned"], ["edited"]]
     apply(shard, event(Archive, "v", memory_id=identity))
     apply(shard, event(Forget, "u", memory_id=identity))
-    assert [len(shard.memories_of(user)) + len(shard.archive_of(user)) for user in "uv"] == [0, 1]
+    assert [len(shard.memories_of(user)) + len(shard.archive.listed(user)) for user in "uv"] == [0, 1]
     assert apply(shard, event(Restore, "v", memory_id=identity)) == {"restored": 1}
     assert shard.forgotten([("u", identity, START), ("v", identity, START)]) == [True, False]
 
@@ -483,9 +483,9 @@ def test_a_shown_score_is_never_beyond_a_border_that_the_score_is_not(shard: Sha
     shard.recompute(border + 30_000, LifecycleSettings())
     (noted,) = held(shard)[kept.memory_id].meta["transitions"]
     assert (noted["to"], noted["score"]) == ("cold", 69.99)
-    assert shard.history("u", kept.memory_id)[0].details["score"] == 69.99
+    assert shard.history.of("u", kept.memory_id)[0].details["score"] == 69.99
     apply(shard, event(Archive, at=border + 30_000, memory_id=kept.memory_id))
-    (archived,) = shard.archive_of("u")
+    (archived,) = shard.archive.listed("u")
     assert archived.memory.meta["transitions"][-1]["score"] == 69.99
 
 

@@ -119,7 +119,7 @@ def opened(folder: Path) -> Shard:
 def through(shard: Shard, told: Sequence[Sequence[LongTermEvent]], steps: Steps) -> None:
     """Apply and save batch by batch, each part of it a step."""
     vectors = vectors_of(told)
-    catalog, index = shard._catalog, shard._index
+    catalog, index = shard._catalog, shard.index
     for part in (catalog, catalog.ageing, catalog.archive, catalog._vectors):
         part._db = Connection(part._db, steps)  # type: ignore[assignment]
     for name in ("add", "remove", "tidy", "_swap", "_finish"):

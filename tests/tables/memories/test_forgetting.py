@@ -124,8 +124,8 @@ def test_forgetting_a_user_leaves_other_users_what_is_theirs(shard: Shard) -> No
     tell(shard, event(ForgetUser))
     assert left(shard) == {}
     assert [memory.text for memory in shard.memories_of("v")] == ["one", "two"]
-    assert (len(shard.links_of("v", one)), len(shard.history("v", one))) == (1, 1)
-    assert shard.history("u", one)[0].details["reason"] == "forget"
+    assert (len(shard.links.of("v", one)), len(shard.history.of("v", one))) == (1, 1)
+    assert shard.history.of("u", one)[0].details["reason"] == "forget"
 
 
 def test_what_a_batch_says_after_a_forgetting_stays(shard: Shard) -> None:
@@ -245,7 +245,7 @@ def test_a_summary_goes_with_the_first_memory_whose_words_it_has(tmp_path: Path,
         tell(shard, event(Archive, memory_id=summary.id))
     tell(shard, event(Forget, memory_id=member))
     assert summaries(shard) == []
-    assert shard.archive_of("u") == []
+    assert shard.archive.listed("u") == []
     shard.close()
 
 
@@ -257,7 +257,7 @@ def test_what_an_archived_memory_gave_way_to_may_be_forgotten(shard: Shard) -> N
     tell(shard, event(Supersede, memory_id=old.memory_id, by=new.memory_id))
     tell(shard, event(Archive, memory_id=old.memory_id))
     tell(shard, event(Forget, memory_id=new.memory_id))
-    assert [one.memory.current for one in shard.archive_of("u")] == [True]
+    assert [one.memory.current for one in shard.archive.listed("u")] == [True]
     tell(shard, event(Restore, memory_id=old.memory_id))
     assert [memory.current for memory in shard.memories_of("u")] == [True]
 
@@ -336,7 +336,7 @@ def test_after_any_commands_and_a_forgetting_no_file_holds_a_word_of_the_users(
     for place, command in enumerate([other, *commands]):
         given = {command.event_id: axis(4)} | vectors
         shard.apply([command], given, START + place)
-        shard.shown(shard.held("u").places)
+        shard.rows.memories(shard.held("u").places)
         if place in restarts:
             shard.save()
             shard.close()
@@ -347,7 +347,7 @@ def test_after_any_commands_and_a_forgetting_no_file_holds_a_word_of_the_users(
         shard.save()
         shard.save()
         assert found_in(folder) == []
-        assert [memory.text for memory in shard.shown(shard.held("v").places)] == ["keepsake of another"]
+        assert [memory.text for memory in shard.rows.memories(shard.held("v").places)] == ["keepsake of another"]
     shard.close()
     assert found_in(folder) == []
     shard = opened(folder, 3)
@@ -430,9 +430,9 @@ def test_a_shard_works_on_after_its_file_was_rewritten(tmp_path: Path) -> None:
     tell(shard, new, place=7)
     tell(shard, event(Archive, memory_id=new.memory_id))
     shard.recompute(START + 90 * DAY_MS, LifecycleSettings())
-    shard.cleanup(START + 90 * DAY_MS, LifecycleSettings(), None, 10)
+    shard.cleanup.verdicts(START + 90 * DAY_MS, LifecycleSettings(), None, 10)
     assert shard.reembedding.target is None
-    assert (len(shard.archive_of("u")), shard.in_step(), len(shard.memories_of("u"))) == (1, True, 3)
+    assert (len(shard.archive.listed("u")), shard.in_step(), len(shard.memories_of("u"))) == (1, True, 3)
     assert shard.similarities("u", axis(2), shard.memories_of("u")[1:2]).tolist() == [1]
     assert tell(shard, forget, new) == {"repeated": 2}
     shard.close()

@@ -14,7 +14,6 @@ from schemas.events import Archive, Forget, ForgetUser, Restore
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.memories.frozen import Frozen
 from tables.memories.shard import Shard
-from tables.vectors.index import cell_of
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import event
 
@@ -58,7 +57,7 @@ def test_a_copy_that_is_made_while_batches_are_written_is_the_state_at_the_freez
     copy = opened(folder)
     assert (copy.count(), copy.position(), copy.in_step()) == (49, 51, True)
     held = copy.held("u7")
-    assert copy.cosines("u7", axis(7), copy.candidates(held)).tolist() == [1.0]
+    assert copy.cosines("u7", axis(7), copy.rows.candidates(held)).tolist() == [1.0]
     copy.close()
 
 
@@ -76,7 +75,7 @@ def test_what_is_archived_meanwhile_has_its_vector_in_the_copy(tmp_path: Path) -
     assert not (vectors_file(tmp_path / "0")[3].any())
     copy.apply([command], {}, START, 11)
     copy.apply([event(Restore, "u3", memory_id=gone)], {}, START, 12)
-    assert copy._index.nearest(cell_of("u3"), axis(3), 1)[0][1] == 1.0
+    assert copy.similarities("u3", axis(3), copy.memories_of("u3")).tolist() == [1.0]
     for one in (shard, copy):
         one.close()
 

@@ -114,7 +114,7 @@ def test_an_archived_item_is_replaced_as_well(shard: Shard) -> None:
     assert held(shard) is None
     apply(shard, put(2))
     assert value(shard) == 2
-    assert shard.archive_of("u") == []
+    assert shard.archive.listed("u") == []
 
 
 def test_a_memory_of_another_kind_is_not_replaced(shard: Shard) -> None:
@@ -125,8 +125,8 @@ def test_a_memory_of_another_kind_is_not_replaced(shard: Shard) -> None:
 def test_what_expires_is_named_and_removed(shard: Shard) -> None:
     apply(shard, put(1, ttl_seconds=60), put(2, key=uuid.UUID(int=8)))
     ends = START + 60_000
-    assert shard.expired_items(ends - 1, 10) == []
-    assert shard.expired_items(ends, 10) == [ExpiredItem("u", KEY, ends)]
+    assert shard.cleanup.expired_items(ends - 1, 10) == []
+    assert shard.cleanup.expired_items(ends, 10) == [ExpiredItem("u", KEY, ends)]
     assert apply(shard, event(Expire, memory_id=KEY, expired_at=ends)) == {"expired": 1}
     assert held(shard) is None
     assert shard.in_step()

@@ -44,7 +44,7 @@ def say(shard: Shard, *said: Said) -> Applied:
 
 def merges(shard: Shard, memory_id: uuid.UUID) -> list[dict[str, Any]]:
     """What the history tells of each near-copy's words."""
-    done = [one for one in shard.history("u", memory_id) if one.event == "merged"]
+    done = [one for one in shard.history.of("u", memory_id) if one.event == "merged"]
     return [{name: one.details[name] for name in ("before", "text") if name in one.details} for one in done]
 
 
@@ -64,7 +64,7 @@ def test_the_newest_wording_is_kept_and_the_history_has_the_older(shard: Shard, 
     assert (memory.message_ids, memory.created_at, memory.last_accessed) == (("a", "b"), START, START + 1)
     assert merges(shard, first.memory_id) == [{"before": {"text": "I row"}}]
     assert shard.similarities("u", leaning(0, 1, 0.96), [memory]).tolist() == pytest.approx([1])
-    assert shard.last_edits("u") == {first.memory_id: START + 1}
+    assert shard.history.last_edits("u") == {first.memory_id: START + 1}
     assert shard.in_step()
 
 
@@ -85,7 +85,7 @@ def test_what_was_said_before_and_is_read_later_does_not_take_the_newer_wordings
     (memory,) = shard.memories_of("u")
     assert (memory.text, memory.message_ids) == ("I row!", ("b", "a"))
     assert merges(shard, newer.memory_id) == [{"text": "i row"}]
-    assert shard.last_edits("u") == {}
+    assert shard.history.last_edits("u") == {}
 
 
 def test_an_exchange_that_is_remembered_in_plain_words_names_no_speakers(shard: Shard) -> None:
@@ -107,7 +107,7 @@ def test_a_memory_in_other_words_is_named_edited_and_accessed_as_before(shard: S
     shard.apply([edit], {edit.event_id: axis(3)}, START)
     (memory,) = shard.memories_of("u")
     assert (memory.id, memory.text, memory.access_count) == (first.memory_id, "I swim", 1)
-    assert [one.event for one in shard.history("u", first.memory_id)] == ["merged", "edited"]
+    assert [one.event for one in shard.history.of("u", first.memory_id)] == ["merged", "edited"]
 
 
 FORMS = ("I row", "i row.", "I row!", "User: I row", "I do not row", "i don't row!")
@@ -119,7 +119,7 @@ SPOKEN = st.lists(
 def held(shard: Shard) -> list[tuple[Memory, list[float], list[dict[str, Any]]]]:
     memories = shard.memories_of("u")
     cosines = shard.similarities("u", leaning(0, 2, 0.5), memories).tolist() if memories else []
-    histories = [[{**one.details, "event": one.event} for one in shard.history("u", m.id)] for m in memories]
+    histories = [[{**one.details, "event": one.event} for one in shard.history.of("u", m.id)] for m in memories]
     return list(zip(memories, cosines, histories, strict=True))
 
 

@@ -106,8 +106,8 @@ def test_a_users_memories_are_those_of_the_catalog_whatever_the_index_holds(reop
     shard, kept = reopen(), promotion("1", "a")
     apply(shard, kept, promotion("2", "b"))
     (seq,) = (memory.seq for memory in shard.memories_of("u") if memory.id == kept.memory_id)
-    shard._index.remove(np.array([seq], np.int64))
-    shard._users.forget(["u"])
+    shard.index.remove(np.array([seq], np.int64))
+    shard._recent_users.forget(["u"])
     assert [memory.text for memory in shard.memories_of("u")] == ["1", "2"]
     shard.close()
 
@@ -174,12 +174,12 @@ def test_recompute_writes_the_changes_alone(reopen: Open) -> None:
     now = START + 60 * DAY_MS
     shard.recompute(now, lifecycle)
     shard.recompute(now, lifecycle)
-    (transition,) = shard.unpublished()
+    (transition,) = shard.ageing.unpublished()
     assert (transition.from_, transition.to) == ("active", "deprecated")
     assert [len(m.meta.get("transitions", [])) for m in shard.memories_of("u")] == [1, 0]
-    shard.mark_published(1)
-    assert shard.unpublished() == []
-    assert shard.state_counts(now, lifecycle) == {State.ACTIVE: 1, State.COLD: 0, State.DEPRECATED: 1}
+    shard.ageing.mark_published(1)
+    assert shard.ageing.unpublished() == []
+    assert shard.ageing.state_counts(now, lifecycle) == {State.ACTIVE: 1, State.COLD: 0, State.DEPRECATED: 1}
     shard.close()
 
 

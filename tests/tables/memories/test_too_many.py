@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from schemas.events import Forget, LongTermEvent, Pin, Promotion, Supersede, Unpin
@@ -13,7 +14,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.models.embedding.embedders import UseEmbedder
 from tables.memories.shard import Shard
 from tests.support.calls import Statements
-from tests.support.making import START, axis, leaning, promotion
+from tests.support.making import START, leaning, promotion
 from tests.tables.commands import event
 
 LIMIT = 10
@@ -93,11 +94,11 @@ def test_another_user_of_the_cell_does_not_count(
 ) -> None:
     for where in ("tables.memories.shard", "tables.memories.batch"):
         monkeypatch.setattr(f"{where}.cell_of", lambda user: 7, raising=False)
-    monkeypatch.setattr("tables.memories.shard.cells_of", lambda users: axis(0).astype("int64")[: len(users)] * 0 + 7)
+    monkeypatch.setattr("tables.memories.committing.cells_of", lambda users: np.full(len(users), 7))
     plain = cost(shard, counted, said(0)[0])
     for one in said(*range(1, LIMIT), user="v"):
         apply(shard, [one])
-    shard.fill_rows(100)
+    shard.rows.fill(100)
     assert cost(shard, counted, said(1)[0]) == plain
 
 

@@ -50,14 +50,14 @@ def said(shard: Shard, *events: LongTermEvent) -> None:
 
 
 def shown(shard: Shard, user: str = "u") -> list[Memory]:
-    return shard.shown(shard.held(user).places)
+    return shard.rows.memories(shard.held(user).places)
 
 
 def the_same(shard: Shard) -> None:
     """Memories and candidates are those of the catalog's rows."""
     for user in WHO:
         memories = shard._catalog.of_user(user)
-        found, wanted = shard.candidates(shard.held(user)), Candidates.of(memories)
+        found, wanted = shard.rows.candidates(shard.held(user)), Candidates.of(memories)
         assert shown(shard, user) == memories
         for name in ("seqs", "importance", "last_accessed", "pinned", "current", "previous"):
             assert getattr(found, name).tolist() == getattr(wanted, name).tolist(), name
@@ -88,7 +88,7 @@ def test_what_is_searched_is_what_the_catalog_holds(
                     case "age":
                         shard.recompute(START + data.draw(st.integers(0, 60)) * DAY_MS, LifecycleSettings())
                     case "fill":
-                        shard.fill_rows(data.draw(st.integers(1, 5)))
+                        shard.rows.fill(data.draw(st.integers(1, 5)))
                     case "kill":  # the files as they are while the process lives are those that it leaves
                         shutil.copytree(folder / str(lives - 1), folder / str(lives), copy_function=sparse.copy)
                         shard.close()
@@ -133,14 +133,14 @@ def test_a_first_search_asks_no_sql_however_many_other_users_there_are(
     said(shard, *(promotion(f"{place}", f"{place}") for place in range(8)))
     for other in range(others):
         said(shard, promotion("0", "0", user=f"other {other}"))
-    while shard.fill_rows(100):
+    while shard.rows.fill(100):
         pass
     shard.close()
     shard = opened(tmp_path / "0")
     counts = counting(monkeypatch, shard)
     held = shard.held("u")
-    shard.candidates(held)
-    shard.shown(held.places[:3])
+    shard.rows.candidates(held)
+    shard.rows.memories(held.places[:3])
     assert counts == {"statements": 0, "bodies": 3}
     shard.close()
 
@@ -159,10 +159,10 @@ def test_a_shard_of_an_older_version_is_filled_in_slices_that_go_on_after_a_rest
     for name in FILES:
         (tmp_path / "0" / name).unlink()
     shard = opened(tmp_path / "0")
-    assert shard.fill_rows(5) == 5
+    assert shard.rows.fill(5) == 5
     shard.close()
     shard = opened(tmp_path / "0")
-    assert [shard.fill_rows(5), shard.fill_rows(5)] == [3, 0]
+    assert [shard.rows.fill(5), shard.rows.fill(5)] == [3, 0]
     the_same(shard)
     shard.close()
 
@@ -174,7 +174,7 @@ def test_terms_of_other_rules_are_made_anew(tmp_path: Path, monkeypatch: pytest.
     shard.close()
     monkeypatch.setattr(row_file, "RULES", RULES + 1)
     shard = opened(tmp_path / "0")
-    assert shard.fill_rows(10) == 1
+    assert shard.rows.fill(10) == 1
     the_same(shard)
     shard.close()
 
@@ -221,7 +221,7 @@ def test_no_word_of_a_forgotten_memory_stays(tmp_path: Path, killed: bool) -> No
     if killed:
         for file in FILES:
             shutil.copy(tmp_path / "0" / file, tmp_path / file)
-    terms = shard.candidates(shard.held("u")).terms.words.tobytes()
+    terms = shard.rows.candidates(shard.held("u")).terms.words.tobytes()
     assert terms in (tmp_path / "0" / "search.terms").read_bytes()
     said(shard, forget(secret.memory_id) if killed else event(ForgetUser, "u", START + 5))
     if killed:
@@ -247,7 +247,7 @@ def test_a_body_is_stale_before_the_commit_that_changes_it(shard: Shard, monkeyp
     flags: list[int] = []
 
     def write(*_: object) -> None:
-        flags.extend(shard._rows._file.rows["flags"].tolist())
+        flags.extend(shard.rows._file.rows["flags"].tolist())
         raise RuntimeError("the commit fails")
 
     edit = event(Edit, "u", memory_id=one.memory_id, metadata={"mood": "fine"})
@@ -263,9 +263,9 @@ def test_an_access_writes_no_body(shard: Shard) -> None:
     one = promotion("1", "a")
     said(shard, one)
     shown(shard)
-    size = shard._rows._bodies.size
+    size = shard.rows._bodies.size
     said(shard, touch(one.memory_id))
-    assert shard._rows._bodies.size == size
+    assert shard.rows._bodies.size == size
     the_same(shard)
 
 
@@ -278,7 +278,7 @@ def test_a_full_disk_costs_speed_and_no_memory(shard: Shard, monkeypatch: pytest
     with monkeypatch.context() as patched:
         patched.setattr(AppendedFile, "append", full)
         said(shard, promotion("1", "a"))
-        assert shard.fill_rows(10) == 0
+        assert shard.rows.fill(10) == 0
     the_same(shard)
 
 
@@ -314,7 +314,7 @@ def test_users_who_were_asked_for_leave_when_their_bytes_are_needed(tmp_path: Pa
 def test_another_users_rows_of_the_same_cell_are_not_found(shard: Shard) -> None:
     said(shard, promotion("1", "a"), promotion("2", "b", user="v"))
     every = np.array([1, 2], np.int64)
-    assert [m.text for m in shard.shown(shard._rows.of_user("v", lambda: every).places)] == ["2"]
+    assert [m.text for m in shard.rows.memories(shard.rows.of_user("v", lambda: every).places)] == ["2"]
 
 
 @pytest.mark.slow

@@ -56,17 +56,7 @@ def test_asking_for_nothing_gives_nothing() -> None:
 def test_another_cell_is_not_looked_into() -> None:
     index = filled((1, 5, axis(0)), (2, 6, axis(0)))
     assert index.similarities(5, axis(0), numbers(1, 2)).tolist() == [1, 0]
-    assert index.nearest(6, axis(0), 10) == [(2, 1.0)]
-
-
-def test_the_nearest_come_nearest_first() -> None:
-    index = filled((1, 5, axis(1)), (2, 5, leaning(0, 1, 0.6)), (3, 5, axis(0)))
-    assert [seq for seq, _ in index.nearest(5, axis(0), 2)] == [3, 2]
-    assert [cosine for _, cosine in index.nearest(5, axis(0), 9)] == pytest.approx([1, 0.6, 0], abs=1e-6)
-
-
-def test_an_empty_cell_has_no_nearest() -> None:
-    assert VectorIndex(DIMENSION).nearest(5, axis(0), 4) == []
+    assert index.seqs_in(6).tolist() == [2]
 
 
 def sharing_a_cell() -> tuple[str, str]:
@@ -86,7 +76,7 @@ def test_users_who_share_a_cell_see_their_own_vectors_alone() -> None:
     assert cell == cell_of(bob)
     index = filled((1, cell, axis(0)), (2, cell, axis(0)), (3, cell, axis(1)))
     assert index.similarities(cell, axis(0), numbers(1, 3)).tolist() == [1, 0]  # Ann's; 2 is Bob's
-    assert {seq for seq, _ in index.nearest(cell, axis(0), 2)} == {1, 2}  # of the cell, whoever it is
+    assert set(index.seqs_in(cell).tolist()) == {1, 2, 3}  # of the cell, whoever it is
 
 
 def test_a_users_cell_never_changes() -> None:

@@ -163,7 +163,7 @@ def test_much_that_is_missing_goes_into_one_segment(
     if not room:
         monkeypatch.setattr(merging, "write", no_room)
     shard = reopen()
-    index = shard._index
+    index = shard.index
     assert (len(index.segments), index.unsealed) == ((1, 0) if room else (0, len(index)))
     left = [(memory, vector) for place, (memory, vector) in enumerate(given) if place % 7]
     assert len(index) == len(left)

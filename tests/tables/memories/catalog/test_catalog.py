@@ -126,12 +126,12 @@ def test_the_newest_number_goes_on_after_reopening(tmp_path: Path) -> None:
     catalog.write(adding(memory(1), memory(2)), START)
     catalog.close()
     catalog = opened(tmp_path)
-    assert (catalog.next_seq, catalog.count(), catalog.newest_event()) == (3, 2, START)
+    assert (catalog.next_seq, catalog.count(), catalog.ageing.newest_event()) == (3, 2, START)
     catalog.close()
 
 
 def test_an_empty_catalog_has_no_newest_event(catalog: Catalog) -> None:
-    assert (catalog.newest_event(), catalog.count(), catalog.seqs().tolist()) == (0, 0, [])
+    assert (catalog.ageing.newest_event(), catalog.count(), catalog.seqs().tolist()) == (0, 0, [])
 
 
 def test_vectors_come_with_their_users_in_the_order_asked_for(catalog: Catalog) -> None:
@@ -198,12 +198,12 @@ def test_what_was_applied_is_known_without_a_statement_also_after_reopening(tmp_
     catalog = opened(tmp_path)
     catalog.write(replace(adding(made), applied=[("u", event)]), START)
     ids = [event, made.id, uuid.UUID(int=2)]
-    assert catalog.knows(ids).tolist() == [True, True, False]
-    assert catalog.knows([]).tolist() == []
+    assert catalog.ids.known(ids).tolist() == [True, True, False]
+    assert catalog.ids.known([]).tolist() == []
     catalog.write(dropping(made), START)
     catalog.close()
     catalog = opened(tmp_path)
-    assert catalog.knows(ids).tolist() == [True, False, False]
+    assert catalog.ids.known(ids).tolist() == [True, False, False]
     catalog.close()
 
 
@@ -446,6 +446,6 @@ def test_a_score_of_exactly_70_is_active_and_of_exactly_30_is_cold(catalog: Cata
 def test_a_question_does_not_stand_in_the_way_of_the_next(catalog: Catalog) -> None:
     """DuckDB refuses other work while a result is not read to its end."""
     catalog.write(adding(memory(1)), START)
-    for ask in (catalog.count, catalog.newest_event, catalog.info.read, catalog.ageing.unpublished):
+    for ask in (catalog.count, catalog.ageing.newest_event, catalog.info.read, catalog.ageing.unpublished):
         ask()
         assert catalog.applied([("u", uuid.UUID(int=1))]) == set()

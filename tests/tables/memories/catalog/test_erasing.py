@@ -67,8 +67,8 @@ def shard(tmp_path: Path) -> Iterator[Shard]:
     shard = Shard(0, tmp_path / "0", "toy", 8, LongTermSettings(), LifecycleSettings())
     tell(shard, *SAID)
     for identity in PLACES:
-        shard.keep_rating(identity, "judge", 7, START)
-    shard.keep_watermark(Watermark(1, "digest"), START)
+        shard.ratings.put(identity, "judge", 7, START)
+    shard.watermarks.keep(Watermark(1, "digest"), START, 7)
     side = shard.reembedding
     side.begin(VectorModel("next", 8))
     side.put(side.missing(), np.stack([axis(4)] * len(side.missing())))

@@ -87,8 +87,8 @@ def has_vectors_of(shard: Shard, toy: Toy) -> bool:
                 return False
             if shard.resembling(memory, memories).tolist() != expected:
                 return False
-        archived = shard.archive_of(user)
-        vectors = shard.archive_vectors(shard.archive_held(user)) if archived else None
+        archived = shard.archive.listed(user)
+        vectors = shard.archive_rows.vectors(shard.archive_rows.of_user(user)) if archived else None
         if vectors is not None and not np.array_equal(
             vectors, np.stack([toy.embed(one.memory.text) for one in archived])
         ):
@@ -170,7 +170,7 @@ def test_what_comes_changes_and_goes_meanwhile(shard: Shard, new: Toy) -> None:
     assert shard.adopt(index)
     assert has_vectors_of(shard, new)
     assert sorted(int(memory.text) for memory in shard.memories_of("u")) == [0, 2, 4, 6, 10, 14, 15]
-    assert [one.memory.text for one in shard.archive_of("u")] == ["7", "9"]
+    assert [one.memory.text for one in shard.archive.listed("u")] == ["7", "9"]
     apply(shard, new, about(Restore, archived))
     assert has_vectors_of(shard, new)
 

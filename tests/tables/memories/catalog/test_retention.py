@@ -45,7 +45,7 @@ def reopen(tmp_path: Path) -> Iterator[Open]:
     def shard() -> Shard:
         while opened:
             opened.pop().close()
-        settings = LongTermSettings(max_memories_per_user=0, retention=KEPT)
+        settings = LongTermSettings(max_memories_per_user=0)
         opened.append(Shard(0, tmp_path, "toy", 8, settings, LifecycleSettings()))
         return opened[0]
 
@@ -71,7 +71,11 @@ def rows(shard: Shard, table: str, where: str = "true") -> int:
 
 
 def drop(shard: Shard, now: int, wall: int) -> dict[str, int]:
-    return shard._catalog.retention.drop(now, wall, KEPT)
+    return shard.retention.drop(now, wall, KEPT)
+
+
+def keep(shard: Shard, mark: Watermark, now: int) -> int:
+    return shard.watermarks.keep(mark, now, KEPT.applied_days)
 
 
 def mark(offset: int) -> Watermark:
@@ -81,23 +85,23 @@ def mark(offset: int) -> Watermark:
 def test_an_events_id_is_dropped_when_it_lies_below_a_watermark_that_is_old_enough(shard: Shard) -> None:
     one, other, last = (promotion(f"text {n}", str(n)) for n in range(3))
     tell(shard, one, other, position=2)
-    shard.keep_watermark(mark(2), START)
+    keep(shard, mark(2), START)
     tell(shard, last, position=3)
     assert shard.due_watermark(START + DAY_MS - 1) is None
     assert shard.due_watermark(START + DAY_MS) == (mark(2), 3)
-    assert (shard.keep_watermark(mark(3), START + 7 * DAY_MS - 1), shard.low_watermark()) == (0, None)
+    assert (keep(shard, mark(3), START + 7 * DAY_MS - 1), shard.watermarks.low()) == (0, None)
     assert rows(shard, "applied") == 3
-    assert shard.keep_watermark(Watermark(3, "later"), START + 7 * DAY_MS) == 2
-    assert (shard.low_watermark(), rows(shard, "applied")) == (mark(2), 1)
+    assert keep(shard, Watermark(3, "later"), START + 7 * DAY_MS) == 2
+    assert (shard.watermarks.low(), rows(shard, "applied")) == (mark(2), 1)
 
 
 def test_an_event_of_a_group_of_which_the_end_is_not_in_is_not_below_the_groups_end(shard: Shard) -> None:
     """The worker may die between the two, and all of the group is read again."""
     tell(shard, promotion("text 0", "a"), position=5)
-    shard.keep_watermark(mark(5), START)
+    keep(shard, mark(5), START)
     touched = event(Touch, memory_ids=[promotion("text 0", "a").memory_id])
     shard.apply([touched], {}, START, None, 9)
-    shard.keep_watermark(mark(5)._replace(digest="again"), START + 7 * DAY_MS)
+    keep(shard, mark(5)._replace(digest="again"), START + 7 * DAY_MS)
     assert rows(shard, "applied") == 1
     assert tell(shard, touched, position=9) == {"repeated": 1}
 
@@ -105,22 +109,22 @@ def test_an_event_of_a_group_of_which_the_end_is_not_in_is_not_below_the_groups_
 def test_where_the_log_is_another_one_what_came_of_the_former_one_is_kept_as_long_as_what_comes(shard: Shard) -> None:
     touched = event(Touch, memory_ids=[promotion("text 0", "a").memory_id])
     tell(shard, promotion("text 0", "a"), touched, position=1_000)
-    shard.keep_watermark(mark(1_000), START)
-    shard.start_over()
-    assert (shard.low_watermark(), shard.due_watermark(START)) == (None, (None, 1_000))
+    keep(shard, mark(1_000), START)
+    shard.watermarks.start_over()
+    assert (shard.watermarks.low(), shard.due_watermark(START)) == (None, (None, 1_000))
     tell(shard, position=10)
-    shard.keep_watermark(mark(10), START)
+    keep(shard, mark(10), START)
     assert tell(shard, touched) == {"repeated": 1}
-    assert shard.keep_watermark(mark(20), START + 7 * DAY_MS) == 2
+    assert keep(shard, mark(20), START + 7 * DAY_MS) == 2
 
 
 def test_ids_that_are_dropped_take_no_memory(shard: Shard) -> None:
     events = [event(Touch, memory_ids=[]) for _ in range(50)]
     tell(shard, *events, position=50)
-    assert len(shard._catalog._ids) == 50
-    shard.keep_watermark(mark(50), START)
-    shard.keep_watermark(mark(60), START + 8 * DAY_MS)
-    assert len(shard._catalog._ids) == 0
+    assert len(shard._catalog.ids) == 50
+    keep(shard, mark(50), START)
+    keep(shard, mark(60), START + 8 * DAY_MS)
+    assert len(shard._catalog.ids) == 0
 
 
 def test_history_and_published_changes_of_state_are_kept_for_so_many_days(shard: Shard) -> None:
@@ -128,30 +132,30 @@ def test_history_and_published_changes_of_state_are_kept_for_so_many_days(shard:
     tell(shard, kept, event(Pin, memory_id=kept.memory_id), event(Unpin, memory_id=kept.memory_id, at=START + DAY_MS))
     for day in (20, 60):
         shard.recompute(START + day * DAY_MS, LifecycleSettings())
-    shard.mark_published(1)
+    shard.ageing.mark_published(1)
     assert drop(shard, START + 30 * DAY_MS, START) == {}
     assert drop(shard, START + 30 * DAY_MS + 1, START) == {"history": 1}
     assert drop(shard, START + 99 * DAY_MS, START) == {"history": 1, "transitions": 1}
-    assert [(one.from_, one.to) for one in shard.unpublished()] == [("cold", "deprecated")]
+    assert [(one.from_, one.to) for one in shard.ageing.unpublished()] == [("cold", "deprecated")]
 
 
 def test_a_models_answer_is_kept_for_so_many_days(shard: Shard) -> None:
     identity = uuid.uuid4()
-    shard.keep_rating(identity, "m", 7, START)
+    shard.ratings.put(identity, "m", 7, START)
     assert drop(shard, START, START + 30 * DAY_MS) == {}
     assert drop(shard, START, START + 30 * DAY_MS + 1) == {"ratings": 1}
-    assert shard.rating(identity, "m") is None
+    assert shard.ratings.of(identity, "m") is None
 
 
 def test_a_clock_that_jumps_ahead_costs_nothing(shard: Shard) -> None:
     """Days are reckoned from the newest access, and from the newest answer."""
     kept, later = promotion("text 0", "a"), promotion("text 1", "b", at=START + 30 * DAY_MS + 1)
     tell(shard, kept, event(Pin, memory_id=kept.memory_id))
-    shard.keep_rating(kept.memory_id, "m", 7, START)
-    assert shard.drop_old(START + 400 * DAY_MS, START + 400 * DAY_MS) == {}
+    shard.ratings.put(kept.memory_id, "m", 7, START)
+    assert shard.retention.drop_old(START + 400 * DAY_MS, START + 400 * DAY_MS, KEPT) == {}
     tell(shard, later)
-    shard.keep_rating(later.memory_id, "m", 7, START + 30 * DAY_MS + 1)
-    assert shard.drop_old(START + 400 * DAY_MS, START + 400 * DAY_MS) == {"history": 1, "ratings": 1}
+    shard.ratings.put(later.memory_id, "m", 7, START + 30 * DAY_MS + 1)
+    assert shard.retention.drop_old(START + 400 * DAY_MS, START + 400 * DAY_MS, KEPT) == {"history": 1, "ratings": 1}
 
 
 def test_a_link_goes_with_its_ends(shard: Shard) -> None:
@@ -164,7 +168,7 @@ def test_a_link_goes_with_its_ends(shard: Shard) -> None:
     assert drop(shard, START, START) == {}
     tell(shard, event(Remove, memory_id=one.memory_id))
     assert drop(shard, START, START) == {"links": 1}
-    assert [link.target_id for link in shard.links_of("u", other.memory_id)] == [third.memory_id]
+    assert [link.target_id for link in shard.links.of("u", other.memory_id)] == [third.memory_id]
 
 
 def test_what_was_forgotten_is_said_once_and_stays_forgotten(shard: Shard) -> None:
@@ -222,7 +226,7 @@ def test_edits_do_not_add_metadata_without_end(shard: Shard) -> None:
     assert tell(shard, event(Edit, memory_id=kept.memory_id, metadata={"key 0": None, "k": 1})) == {"edited": 1}
     (memory,) = shard.memories_of("u")
     assert {key: value for key, value in memory.meta.items() if key != "promotion"} == {"k": 1}
-    assert shard.history("u", memory.id)[1].details["before"] == {"refused": "metadata"}
+    assert shard.history.of("u", memory.id)[1].details["before"] == {"refused": "metadata"}
 
 
 def test_a_shard_of_an_earlier_version_knows_its_events_and_when_near_copies_were_said(
@@ -243,10 +247,10 @@ def test_a_shard_of_an_earlier_version_knows_its_events_and_when_near_copies_wer
     assert tell(shard, first, again) == {"repeated": 2}
     assert shard._catalog.merged_after("u", START) == {again.memory_id}
     assert shard._catalog.merged_after("u", START + DAY_MS) == set()
-    shard.keep_watermark(mark(1_025), START)
-    assert shard.keep_watermark(mark(1_100), START + 7 * DAY_MS) == 0
-    shard.keep_watermark(mark(1_026), START)
-    assert shard.keep_watermark(mark(1_200), START + 7 * DAY_MS) == 2
+    keep(shard, mark(1_025), START)
+    assert keep(shard, mark(1_100), START + 7 * DAY_MS) == 0
+    keep(shard, mark(1_026), START)
+    assert keep(shard, mark(1_200), START + 7 * DAY_MS) == 2
 
 
 #: What each day brings of a memory that is gone a week later.
@@ -283,7 +287,7 @@ def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) ->
     A half is twice as long as rows are kept, and as what each of them names is there.
     """
     briefly = RetentionSettings(applied_days=3, history_days=8, transitions_days=8, ratings_days=8)
-    settings = LongTermSettings(max_memories_per_user=0, retention=briefly)
+    settings = LongTermSettings(max_memories_per_user=0)
     shard = Shard(0, tmp_path, "toy", 8, settings, LifecycleSettings())
     kept = promotion("text 0", "kept")
     tell(shard, kept, position=1)
@@ -291,7 +295,7 @@ def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) ->
     for day in range(2 * HALF):
         events, now = of_a_day(day, kept), START + day * DAY_MS
         if day == HALF:
-            shard.start_over()
+            shard.watermarks.start_over()
             position = 0
         position += len(events)
         vectors = {one.event_id: axis(0) if one.text == "text 0" else leaning(1, 2 + day % 6, 0.5)
@@ -299,14 +303,14 @@ def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) ->
         effects = shard.apply(events, vectors, now, position).effects()
         merged += effects["merged"]
         assert shard.apply(events[-4:], vectors, now, position).effects() == {"repeated": 4}
-        shard.keep_rating(uuid.uuid4(), "m", 5, now)
+        shard.ratings.put(uuid.uuid4(), "m", 5, now)
         shard.recompute(now, LifecycleSettings())
-        shard.mark_published(1_000)
+        shard.ageing.mark_published(1_000)
         if shard.due_watermark(now) is not None:
-            shard.keep_watermark(mark(position), now)
-        shard.drop_old(now, now)
+            shard.watermarks.keep(mark(position), now, briefly.applied_days)
+        shard.retention.drop_old(now, now, briefly)
         if day in (HALF - 1, 2 * HALF - 1):
-            counts.append({table: rows(shard, table) for table in TABLES} | {"ids": len(shard._catalog._ids)})
+            counts.append({table: rows(shard, table) for table in TABLES} | {"ids": len(shard._catalog.ids)})
     flat, (before, after) = set(TABLES), counts
     assert {table: after[table] for table in flat} == {table: before[table] for table in flat}
     assert after["ids"] - before["ids"] == HALF
@@ -319,7 +323,7 @@ def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_shard_that_dropped_rows_is_as_one_that_has_them_all(tmp_path: Path) -> None:
     """Where shards are compared, as after a rebuilding from the log."""
-    settings = LongTermSettings(max_memories_per_user=0, retention=KEPT)
+    settings = LongTermSettings(max_memories_per_user=0)
     for name in ("live", "made"):
         shard = Shard(0, tmp_path / name, "toy", 8, settings, LifecycleSettings())
         one, other = promotion("text 0", "a"), promotion("text 1", "b")
@@ -330,7 +334,7 @@ def test_a_shard_that_dropped_rows_is_as_one_that_has_them_all(tmp_path: Path) -
         for kind in (Pin, Unpin, Archive, Remove):
             tell(shard, event(kind, memory_id=one.memory_id))
         tell(shard, event(Pin, memory_id=other.memory_id, at=START + 50 * DAY_MS))
-        shard.mark_published(10)
+        shard.ageing.mark_published(10)
         if name == "live":
             assert drop(shard, START + 60 * DAY_MS, START) == {
                 "history": 2, "transitions": 2, "links": 1, "tombstones": 1

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from schemas.events import Touch
 from schemas.settings import LifecycleSettings, LongTermSettings
+from tables.memories.catalog.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tables.memories.shard import Shard
-from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tests.support.examples import examples
 from tests.support.making import START, axis, promotion
 
@@ -112,8 +112,8 @@ def reopen(tmp_path: Path) -> Iterator[Open]:
 
 def test_a_hash_that_another_id_has_as_well_changes_nothing(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all ids had the same hash: each of them is looked up, and found to be new."""
-    for name in ("catalog.hashes_of", "catalog.hashes_of_names", "queries.hashes_of", "queries.hashes_of_names"):
-        monkeypatch.setattr(f"tables.memories.catalog.{name}", lambda ids: np.ones(len(list(ids)), np.uint64))
+    for name in ("hashes_of", "hashes_of_names"):
+        monkeypatch.setattr(f"tables.memories.catalog.ids.{name}", lambda ids: np.ones(len(list(ids)), np.uint64))
     shard = reopen()
     for place in range(3):
         said = promotion(f"text {place}", str(place))
@@ -152,8 +152,8 @@ def test_a_new_id_asks_no_statement(reopen: Open, monkeypatch: pytest.MonkeyPatc
             return self._db.execute(sql, *given)
 
     catalog = shard._catalog
-    monkeypatch.setattr(catalog, "_db", Told(catalog._db))
-    monkeypatch.setattr(catalog.archive, "_db", Told(catalog.archive._db))
+    for part in (catalog, catalog.archive, catalog.history):
+        monkeypatch.setattr(part, "_db", Told(part._db))
     shard.apply(said, {one.event_id: axis(place) for place, one in enumerate(said)}, START)
     assert not [sql for sql in asked if sql.lstrip().startswith("SELECT")]
     assert any(sql.lstrip().startswith("INSERT") for sql in asked)
