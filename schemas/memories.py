@@ -56,7 +56,7 @@ class Memory:
     kind: Annotated[str, Column("VARCHAR", filter="kind")]
     message_ids: Annotated[tuple[str, ...], Column("VARCHAR[]")]
     importance: Annotated[float, Column("DOUBLE", filter="importance", ranked=True)]
-    created_at: Annotated[int, Column("TIMESTAMP", filter="created_at", ranked=True)]
+    created_at: Annotated[int, Column("TIMESTAMP", filter="created_at")]
     last_accessed: Annotated[int, Column("TIMESTAMP", ranked=True)]
     access_count: Annotated[int, Column("BIGINT", ranked=True)]
     state: Annotated[State, Column("VARCHAR", compared=False)]

@@ -59,6 +59,13 @@ class Runs:
         self._starts = np.concatenate([self._starts[:-1], len(self) + np.append(begins, len(numbers))])
         self._behind = np.concatenate([_NOWHERE, self._starts[:-1] - self._firsts])
 
+    def below(self, number: int) -> int:
+        """Return how many numbers in the list are lower than this one."""
+        run = int(self._firsts.searchsorted(number, side="right")) - 1
+        if run < 0:
+            return 0
+        return int(min(self._starts[run] + number - self._firsts[run], self._starts[run + 1]))
+
     def places(self, numbers: Numbers) -> Places:
         """Return the places of these numbers, in the same order. Numbers that are not in the list are left out."""
         runs = self._firsts.searchsorted(numbers, side="right")

@@ -19,7 +19,6 @@ from schemas.times import now_ms
 from streams.runtime.clock import Clock
 from streams.shards.owned import OwnedShards
 from tables.memories.catalog.watermarks import Watermark
-from tables.memories.shard import Shard
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +92,8 @@ class RetentionJob:
             log.info("shard %d: dropped for their age: %s", partition, rows)
 
     async def _advance(self, partition: int) -> None:
-        due = await self._shards.call(partition, Shard.due_watermark, self._now())
+        now = self._now()
+        due = await self._shards.call(partition, lambda shard: shard.watermarks.due(now, shard.position()))
         if due is None:
             return
         newest = due.newest
@@ -105,7 +105,7 @@ class RetentionJob:
                 return  # the shard reads the log again, and has not reached its newest watermark yet
         mark = await watermark_at(self._read, partition, due.position)
         if mark is not None:
-            now, keep_days = self._now(), self._settings.applied_days
+            keep_days = self._settings.applied_days
             dropped = await self._shards.call(partition, lambda shard: shard.watermarks.keep(mark, now, keep_days))
             if dropped:
                 log.info("shard %d: %d ids of applied events are below its low watermark", partition, dropped)

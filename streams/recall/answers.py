@@ -46,7 +46,7 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
         memories = iter(shard.rows.memories(held.places[rows[rows < len(held)]]))
         return [next(memories) if row < len(held) else as_memory(said[row - len(held)], user_id) for row in rows]
 
-    return _once(_ranked(asked, with_said(candidates, shard.rows.sessions(held), said), dense, shown, len(said)))
+    return _once(_ranked(asked, with_said(candidates, held.sessions, said), dense, shown, len(said)))
 
 
 def _once(hits: Hits) -> Hits:

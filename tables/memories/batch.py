@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from schemas.times import iso
 from tables.memories import archiving, items, overflow, pinning
 from tables.memories.applied import Applied
 from tables.memories.batching import named_ids
+from tables.memories.bounds import Bounds
 from tables.memories.catalog.changes import NewLink, Tombstone
 from tables.memories.editing import edited, reworded
 from tables.memories.forgetting import forget
@@ -39,8 +40,8 @@ from tables.memories.making import as_memory
 from tables.memories.near_copies import NearCopies
 from tables.memories.sources import said_by_both, sources
 from tables.memories.workspace import Workspace, Workspaces
-from tables.search.search_rows import Living
-from tables.vectors.index import Vectors, cell_of
+from tables.search.search_rows import Living, SearchRows
+from tables.vectors.index import Vectors
 from tables.vectors.segmented import SegmentedIndex
 
 #: Kinds of memories into which no near-copy is merged.
@@ -60,8 +61,9 @@ class Batch:
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]
-    #: Returns the counts of a user's memories before the batch. These counts may be too high, but never too low.
-    living: Callable[[str], Living]
+    #: Count users' memories before the batch: the bounds at most, the search rows exactly.
+    bounds: Bounds
+    rows: SearchRows
     #: The time at which the events are applied (epoch ms).
     now: int
     near: NearCopies = field(init=False)
@@ -70,8 +72,6 @@ class Batch:
     worded: dict[uuid.UUID, int] = field(default_factory=dict)
     #: By a promotion's event id, the memory ids that its exchange has without its last message, last two, and so on.
     beginnings: dict[uuid.UUID, list[uuid.UUID]] = field(init=False)
-    #: By user id, the number of vectors in the user's cell of the index before the batch.
-    sizes: dict[str, int] = field(default_factory=dict)
     #: By user id, the memory counts before the batch, only for users who may have too many memories.
     counts: dict[str, Living] = field(default_factory=dict)
     #: The workspace of the present event's user.
@@ -228,20 +228,17 @@ class Batch:
     def _may_be_too_many(self, user_id: str) -> bool:
         """Return whether the user may have more memories than the limit, and at least two for a summary to replace.
 
-        The size of the user's cell of the index needs no query, but includes other users and memories that are not
-        current. So the user's own rows are counted only if that size exceeds the limit.
+        An upper bound of the user's memories needs no query, but includes memories that are not current. So the
+        user's current ones are counted only if the bound exceeds the limit.
         """
         limit = self.settings.max_memories_per_user
         if limit <= 0:
             return False
-        size = self.sizes.get(user_id)
-        if size is None:
-            size = self.sizes[user_id] = self.index.size_of(cell_of(user_id))
-        if limit >= size + self.space.added:
+        if limit >= self.bounds.at_most(user_id) + self.space.added:
             return False
         before = self.counts.get(user_id)
         if before is None:
-            before = self.counts[user_id] = self.living(user_id)
+            before = self.counts[user_id] = self.rows.living(user_id)
         current, loose = self.space.more
         return limit < before.current + current and before.loose + loose > 1
 

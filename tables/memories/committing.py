@@ -1,6 +1,6 @@
 """The commit of a batch's changes to a shard: its steps, and what is left if one of them fails.
 
-    1. `outdate`         the search rows: bodies that become stale are marked, and new rows get room
+    1. `outdate`         the search rows: bodies that become stale are deleted, and rows that leave are named
     2. `write`           the catalog: one transaction, from which on the events are applied
     3. `follow`          the search rows
     4. `remove_vectors`  the index: rows that leave

@@ -12,7 +12,6 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -27,10 +26,10 @@ from tables.database.database import ALONE
 from tables.memories.applied import Applied
 from tables.memories.batch import Batch
 from tables.memories.batching import together
+from tables.memories.bounds import Bounds
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.catalog.changes import Changes
 from tables.memories.catalog.reembedding import VectorModel
-from tables.memories.catalog.watermarks import Watermark
 from tables.memories.committing import Commit
 from tables.memories.frozen import Frozen, snapshot_files
 from tables.memories.mending import mend
@@ -40,7 +39,7 @@ from tables.search.archived_rows import ArchivedRows
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent
 from tables.search.recent_users import RecentUsers
-from tables.search.search_rows import Held, Living, SearchRows
+from tables.search.search_rows import Held, SearchRows
 from tables.search.window_rows import SaidRow
 from tables.vectors import manifest
 from tables.vectors.index import Vectors, cell_of
@@ -58,13 +57,6 @@ _OLDER = ("vectors.faiss", "vectors.tmp")
 #: The maximum size, in bytes, of a catalog that can be rewritten while callers of the shard wait. Its rewrite takes a
 #: few seconds.
 _SMALL_CATALOG = 256 * 1024 * 1024
-
-
-class NextWatermark(NamedTuple):
-    """The newest stored watermark, and the offset that a new watermark would have now (`position`)."""
-
-    newest: Watermark | None
-    position: int
 
 
 class Shard:
@@ -110,6 +102,7 @@ class Shard:
         self._behind = False
         self._saved_changes = catalog.changes
         self._recent_users = RecentUsers(catalog.of_user, recent)
+        self._bounds = Bounds(catalog.users, settings.max_memories_per_user)
         catalog.rest()
 
     def _recovered_index(self, dimension: int) -> SegmentedIndex:
@@ -173,12 +166,13 @@ class Shard:
         left: Sequence[LongTermEvent] = fresh
         while left:
             spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
-            batch = Batch(spaces, self.index, self._settings, together(left), vectors, self._living, now)
+            batch = Batch(spaces, self.index, self._settings, together(left), vectors, self._bounds, self.rows, now)
             applied.add(batch.run())
             done = len(spaces.changes.applied)
             spaces.changes.log_end = log_end if position is None else position
             self._commit(spaces.changes, now, position if done == len(left) else None)
             self._recent_users.follow(spaces.changes, spaces.keys())
+            self._bounds.follow(spaces.changes)
             if spaces.changes.changes_archive:
                 self.archive_rows.forget(spaces.keys())
             left = left[done:]
@@ -193,7 +187,7 @@ class Shard:
         when it gets the commands again, at their place in the log.
         """
         spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
-        Batch(spaces, self.index, self._settings, events, {}, self._living, now).run()
+        Batch(spaces, self.index, self._settings, events, {}, self._bounds, self.rows, now).run()
         spaces.changes.applied, spaces.changes.tombstones = [], []
         self._commit(spaces.changes, now, None)
         self._recent_users.follow(spaces.changes, spaces.keys())
@@ -202,15 +196,6 @@ class Shard:
     def position(self) -> int:
         """Return the offset in the log up to which the events are applied; 0 in a new shard."""
         return self._catalog.position
-
-    def due_watermark(self, now: int) -> NextWatermark | None:
-        """If a new watermark must be stored at `now` (epoch ms), return its offset, and the newest stored watermark.
-
-        Return None if no watermark must be stored yet.
-        """
-        if not self._catalog.position or not self._catalog.watermarks.is_due(now):
-            return None
-        return NextWatermark(self._catalog.watermarks.newest(), self._catalog.position)
 
     def _commit(self, changes: Changes, now: int, position: int | None) -> None:
         if self._behind:
@@ -241,10 +226,7 @@ class Shard:
 
     def held(self, user_id: str) -> Held:
         """Return the user's rows for a search, oldest first. They are valid until the shard's next change."""
-        return self.rows.of_user(user_id, lambda: self.index.seqs_in(cell_of(user_id)))
-
-    def _living(self, user_id: str) -> Living:
-        return self.rows.living(user_id, self.index.seqs_in(cell_of(user_id)))
+        return self.rows.of_user(user_id)
 
     def speakers_of(self, user_id: str) -> frozenset[str] | None:
         """Return the names of the speakers in the user's memories; None if there are no memories."""
@@ -388,6 +370,7 @@ class Shard:
         self._erasing_put_off = 0
         try:
             self.index.sync()
+            self.rows.erase()
             self._catalog.erase()
         except DataDirError as exc:
             log.warning("shard %d: forgotten data stays in pages of the catalog for now: %s", self.partition, exc)

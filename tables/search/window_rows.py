@@ -19,8 +19,9 @@ from schemas.exchanges import Exchange, render
 from schemas.ids import event_id
 from tables.search.candidates import Candidates, Numbers, previous
 from tables.search.recent import Recent
-from tables.search.search_rows import Sessions, session_number
+from tables.search.search_rows import Sessions
 from tables.search.terms import Counted, Terms, counted
+from tables.search.text_store import session_number
 
 #: The limit of the cache of terms in bytes, enough for about ten thousand exchanges. Keys are hashes, so it has no
 #: texts.

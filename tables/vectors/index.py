@@ -95,24 +95,6 @@ class Cells:
         """Return the number of removed rows in a list. A removed row has a vector of zeros and the number -1."""
         return 0
 
-    def seqs_in(self, cell: int) -> Seqs:
-        """Return the memory numbers of all vectors in a cell, of all its users, in no particular order."""
-        if (place := self.list_of(cell)) < 0:
-            return np.empty(0, np.int64)
-        lists = self._index.invlists
-        size = lists.list_size(place)
-        if not size:
-            return np.empty(0, np.int64)
-        seqs = faiss.rev_swig_ptr(lists.get_ids(place), size).copy()
-        held: Seqs = seqs[seqs >= 0] if self.gone_in(place) else seqs
-        return held
-
-    def size_of(self, cell: int) -> int:
-        """Return the number of vectors in a cell, of all its users."""
-        if (place := self.list_of(cell)) < 0:
-            return 0
-        return int(self._index.invlists.list_size(place)) - self.gone_in(place)
-
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
         """Return the cosine of `query`, float32[d], with each vector of `seqs`, in the order of `seqs`.
 

@@ -82,7 +82,6 @@ class SegmentedIndex:
         #: Numbers of vectors that were removed while a segment was being written.
         self._went: list[Seqs] = []
         self._guard = threading.Lock()
-        self._sizes: dict[int, int] = {}
         #: `_stuck`: a write failed, and `tidy` will try again. `_told`: the failure was logged.
         self._told = self._stuck = False
         self._put_off = 0
@@ -136,7 +135,6 @@ class SegmentedIndex:
 
     def _set_parts(self) -> None:
         self._parts = tuple(part for part in (*self._segments, self._frozen, self._new) if len(part))
-        self._sizes.clear()
 
     def __len__(self) -> int:
         return sum(len(part) for part in self._parts)
@@ -157,23 +155,6 @@ class SegmentedIndex:
         return np.sort(np.concatenate(held)) if held else np.empty(0, np.int64)
 
     # queries
-
-    def seqs_in(self, cell: int) -> Seqs:
-        """Return the memory numbers of all vectors in a cell, of all its users, in no particular order."""
-        found = [part.seqs_in(cell) for part in self._parts if part.list_of(cell) >= 0]
-        if not found:
-            return np.empty(0, np.int64)
-        return found[0] if not found[1:] else np.concatenate(found)
-
-    def size_of(self, cell: int) -> int:
-        """Return the number of vectors in a cell, of all its users."""
-        size = self._sizes.get(cell)
-        if size is None:
-            size = 0
-            for part in self._parts:
-                size += part.size_of(cell)
-            self._sizes[cell] = size
-        return size
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
         """Return the cosine of `query`, float32[d], with each vector of `seqs`. See `Cells.similarities`."""
@@ -199,14 +180,9 @@ class SegmentedIndex:
 
     def add(self, seqs: Seqs, cells: Seqs, vectors: Vectors) -> None:
         """Add vectors, float32[n, d]. Raises ValueError if the dimension differs."""
-        if not len(self._new) and len(seqs):
-            self._new.add(seqs, cells, vectors)
+        self._new.add(seqs, cells, vectors)
+        if len(self._new) == len(seqs):
             self._set_parts()
-        else:
-            self._new.add(seqs, cells, vectors)
-            for cell in cells.tolist():
-                if cell in self._sizes:
-                    self._sizes[cell] += 1
         if len(self._new) * 4 * self.dimension >= _SEAL_BYTES:
             self._make_room()
 

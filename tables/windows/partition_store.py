@@ -22,6 +22,7 @@ import rocksdict
 
 from schemas.errors import DataDirError, WindowsLocked
 from tables.paths import make_usable, synced
+from tables.rocksdb import DAMAGE, LOCK, Memory, StoreDamaged, after, line, rewrite
 from tables.windows.kept_rows import PORTION
 
 log = logging.getLogger(__name__)
@@ -39,22 +40,10 @@ WHOLE: Final = b"\x00whole"
 #: Milliseconds between rewrites of the whole store. Keys name users and sessions, and a deleted key may stay in a
 #: file until such a rewrite.
 WHOLE_MS: Final = 86_400_000
-#: Beginnings of RocksDB's error messages for a damaged store.
-DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
 #: Name of a marker file. It says that RocksDB found the store damaged; the next opening recreates the store.
 DAMAGED: Final = "DAMAGED"
-#: RocksDB holds a lock on this file while the store is open.
-LOCK: Final = "LOCK"
 #: The file by which RocksDB finds all other files. Without it, RocksDB sees no store in the folder.
 CURRENT: Final = "CURRENT"
-
-#: Bytes of the block cache and of the write buffers. All stores of a process share them.
-CACHE_BYTES: Final = 16 << 20
-WRITE_BYTES: Final = 16 << 20
-#: When one partition's new rows take this many bytes of memory, RocksDB writes them to a file.
-MEMTABLE_BYTES: Final = 4 << 20
-BLOCK_BYTES: Final = 8 << 10
-OPEN_FILES: Final = 48
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -97,45 +86,10 @@ class Copied(NamedTuple):
 _decode_state: Final = msgspec.json.Decoder(State).decode
 
 
-class Memory:
-    """RocksDB's block cache and write buffers. All stores of a process share them."""
-
-    def __init__(self) -> None:
-        self.cache = rocksdict.Cache(CACHE_BYTES)
-        self.buffers = rocksdict.WriteBufferManager(WRITE_BYTES, False)
-
-    def options(self) -> Any:
-        blocks = rocksdict.BlockBasedOptions()
-        blocks.set_block_cache(self.cache)
-        blocks.set_block_size(BLOCK_BYTES)
-        blocks.set_bloom_filter(10, False)
-        blocks.set_cache_index_and_filter_blocks(True)
-        blocks.set_pin_l0_filter_and_index_blocks_in_cache(False)
-        options = rocksdict.Options(raw_mode=True)
-        options.create_if_missing(True)
-        options.set_block_based_table_factory(blocks)
-        options.set_write_buffer_manager(self.buffers)
-        options.set_write_buffer_size(MEMTABLE_BYTES)
-        options.set_max_write_buffer_number(2)
-        options.set_arena_block_size(64 << 10)
-        options.set_max_open_files(OPEN_FILES)
-        options.set_compression_type(rocksdict.DBCompressionType.lz4())
-        options.set_max_background_jobs(2)
-        options.set_keep_log_file_num(1)
-        options.set_max_log_file_size(1 << 20)
-        options.set_stats_dump_period_sec(0)
-        options.set_skip_stats_update_on_db_open(True)
-        return options
-
-
 def _unlogged() -> Any:
     options = rocksdict.WriteOptions()
     options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property, typed as a method
     return options
-
-
-class _DamagedRows(Exception):
-    """RocksDB found the store damaged."""
 
 
 class PartitionStore:
@@ -172,23 +126,23 @@ class PartitionStore:
         make_usable(self.folder)
         try:
             self._db = self._opened()
-        except _DamagedRows as exc:
+        except StoreDamaged as exc:
             self._start_over(str(exc))
             try:
                 self._db = self._opened()
-            except _DamagedRows as again:
+            except StoreDamaged as again:
                 raise DataDirError(self.folder, str(again)) from again
 
     def _opened(self) -> rocksdict.Rdict:
-        """Open RocksDB. Raises `_DamagedRows`, `WindowsLocked`, `DataDirError`."""
+        """Open RocksDB. Raises `StoreDamaged`, `WindowsLocked`, `DataDirError`."""
         try:
             return rocksdict.Rdict(str(self.folder), self._memory.options())
         except Exception as exc:  # rocksdict has no narrower class of exceptions
-            said = _line(exc)
+            said = line(exc)
             if "/LOCK" in said:
                 raise WindowsLocked(self.folder) from exc
             if said.startswith(DAMAGE) or "No such file" in said:
-                raise _DamagedRows(said) from exc
+                raise StoreDamaged(said) from exc
             raise DataDirError(self.folder, said) from exc
 
     def _start_over(self, why: str) -> None:
@@ -243,7 +197,7 @@ class PartitionStore:
 
     def clear(self, prefix: bytes) -> None:
         """Delete all rows with this key prefix, with the next `commit`."""
-        self._batch.delete_range(prefix, _after(prefix))
+        self._batch.delete_range(prefix, after(prefix))
 
     @property
     def changes(self) -> int:
@@ -296,25 +250,20 @@ class PartitionStore:
                 self._db.flush()
                 if whole:
                     done.put(WHOLE, b"%d %d" % (before_ms, changes))
-                    self._rewrite(None, None)
+                    rewrite(self._db)
                 else:
                     for prefix in {key[len(ERASE) + 20 :] for key in due}:
-                        self._rewrite(prefix, _after(prefix))
+                        rewrite(self._db, prefix, after(prefix))
                 self._db.write(done, self._unlogged)
                 self._rewritten += 1
                 self._db.flush()
-                self._rewrite(ERASE, _after(ERASE))  # erase the deleted requests too: their keys name users
+                rewrite(self._db, ERASE, after(ERASE))  # erase the deleted requests too: their keys name users
             return len(due)
 
     def _is_whole_due(self, now_ms: int) -> bool:
         """True if the whole store was last rewritten at least a day ago, and rows have changed since."""
         at, changes = map(int, (self.get(WHOLE) or b"0 0").split())
         return now_ms - at >= WHOLE_MS and self.state.changes != changes
-
-    def _rewrite(self, begin: bytes | None, end: bytes | None) -> None:
-        thorough = rocksdict.CompactOptions()
-        thorough.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
-        self._db.compact_range(begin, end, thorough)
 
     def close(self) -> None:
         """Write rows in memory to the disk, and close the store, even if the write raises `DataDirError`."""
@@ -333,13 +282,11 @@ class PartitionStore:
         except (DataDirError, GeneratorExit):
             raise
         except Exception as exc:
-            said = _line(exc)
+            said = line(exc)
             if said.startswith("Corruption"):
                 with contextlib.suppress(OSError):
                     (self.folder / DAMAGED).touch()
                 said = f"{said}: start the worker again: the store is then recreated from its changelogs"
-            elif "No space left" in said:
-                said = f"{os.strerror(28)}"
             raise DataDirError(self.folder, said) from exc
 
 
@@ -387,12 +334,3 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
     except OSError as exc:
         raise DataDirError(folder, exc.strerror or str(exc)) from exc
-
-
-def _after(prefix: bytes) -> bytes:
-    """Return the first key after all keys with this prefix."""
-    return prefix[:-1] + bytes([prefix[-1] + 1])
-
-
-def _line(exc: Exception) -> str:
-    return str(exc).splitlines()[0] if str(exc) else type(exc).__name__

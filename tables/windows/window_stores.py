@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from schemas.times import now_ms
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
-from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State, holds_rows, remove_rows
+from tables.rocksdb import Memory
+from tables.windows.partition_store import Copied, PartitionStore, Place, State, holds_rows, remove_rows
 
 #: The minimum number of milliseconds between a request for erasure and the erasure. By then, all deletions of the
 #: forget command are assumed to be written, in all tables.

@@ -67,6 +67,13 @@ class CatalogQueries(Part):
         ).fetchall()
         return [memory_of(row) for row in rows]
 
+    def seqs_of(self, user_id: str, first: int) -> list[int]:
+        """Return the numbers of the user's memories from `first` on, ascending, without archived ones."""
+        rows = self._db.execute(
+            "SELECT seq FROM memories WHERE user_id = ? AND seq >= ? ORDER BY seq", [user_id, first]
+        ).fetchall()
+        return [seq for (seq,) in rows]
+
     def tombstones(self, user_ids: Iterable[str]) -> list[Tombstone]:
         asked = self.ids.with_tombstones(user_ids)
         if not asked:

@@ -26,6 +26,13 @@ class Users(Part):
         ).fetchall()
         return [Holdings(*row) for row in rows]
 
+    def with_more_than(self, memories: int) -> dict[str, int]:
+        """Return the number of memories of each user who has more than this number."""
+        rows = self._db.execute(
+            "SELECT user_id, count(*) FROM memories GROUP BY user_id HAVING count(*) > ?", [memories]
+        ).fetchall()
+        return dict(rows)
+
     def having(self, memory_id: uuid.UUID) -> list[str]:
         """Return the users who have a memory, an archived memory or a merged near-copy with this id.
 

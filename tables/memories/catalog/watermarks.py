@@ -26,6 +26,13 @@ class Watermark(NamedTuple):
     digest: str
 
 
+class NextWatermark(NamedTuple):
+    """The newest stored watermark, and the offset that a new watermark would have now (`position`)."""
+
+    newest: Watermark | None
+    position: int
+
+
 class Watermarks(Part):
     """The table `watermarks` of a catalog, and its effect on `applied` and on the known ids.
 
@@ -43,12 +50,16 @@ class Watermarks(Part):
     def newest(self) -> Watermark | None:
         return self._mark("ORDER BY log_offset DESC LIMIT 1")
 
-    def is_due(self, now: int) -> bool:
-        """Return whether the newest watermark is at least a day old, or there is no watermark."""
+    def due(self, now: int, position: int) -> NextWatermark | None:
+        """If a new watermark must be stored at `now` (epoch ms), return its offset, and the newest stored watermark.
+
+        That is so if the newest one is at least a day old, or there is none. `position` is the shard's. Otherwise, or
+        if the shard has no event yet, return None.
+        """
         ((young,),) = self._db.execute(
             "SELECT count(*) FROM watermarks WHERE epoch_ms(noted_at) > ?", [now - DAY_MS]
         ).fetchall()
-        return not young
+        return None if young or not position else NextWatermark(self.newest(), position)
 
     def keep(self, mark: Watermark, now: int, keep_days: float) -> int:
         """Store a watermark of the present log. Then delete the rows of `applied` below the low watermark.

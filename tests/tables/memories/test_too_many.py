@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from schemas.events import Forget, LongTermEvent, Pin, Promotion, Supersede, Unpin
@@ -87,19 +86,6 @@ def test_a_memory_beside_pinned_ones_that_are_too_many_costs_no_statement_more(
         apply(shard, [one])
         apply(shard, [event(Pin, memory_id=one.memory_id)])
     assert cost(shard, counted, said(16)[0]) == plain
-
-
-def test_another_user_of_the_cell_does_not_count(
-    shard: Shard, counted: Statements, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for where in ("tables.memories.shard", "tables.memories.batch"):
-        monkeypatch.setattr(f"{where}.cell_of", lambda user: 7, raising=False)
-    monkeypatch.setattr("tables.memories.committing.cells_of", lambda users: np.full(len(users), 7))
-    plain = cost(shard, counted, said(0)[0])
-    for one in said(*range(1, LIMIT), user="v"):
-        apply(shard, [one])
-    shard.rows.fill(100)
-    assert cost(shard, counted, said(1)[0]) == plain
 
 
 TALK = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,28 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.events import Edit, ForgetUser, LongTermEvent, Touch
+from schemas.errors import DataDirError
+from schemas.events import Edit, ForgetUser, LongTermEvent, Pin, Touch
 from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.memories.shard import Shard
-from tables.search import row_file
-from tables.search.appended import AppendedFile
-from tables.search.bodies import BodiesFile
+from tables.search import search_rows
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent
-from tables.search.tokens import RULES
-from tests.support import sparse
+from tables.search.text_store import FOLDER, TextStore
 from tests.support.examples import examples
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import COMMANDS, WHO, event, vectors_of
 from tests.tables.memories.test_shard import forget, let_go, touch
 
-FILES = ("search.rows", "search.terms", "search.bodies")
+Seqs = npt.NDArray[np.int64]
 
 
 def opened(folder: Path, limit: int = 0) -> Shard:
@@ -90,15 +88,24 @@ def test_what_is_searched_is_what_the_catalog_holds(
                     case "fill":
                         shard.rows.fill(data.draw(st.integers(1, 5)))
                     case "kill":  # the files as they are while the process lives are those that it leaves
-                        shutil.copytree(folder / str(lives - 1), folder / str(lives), copy_function=sparse.copy)
+                        shutil.copytree(folder / str(lives - 1), folder / str(lives))
                         shard.close()
                         shard, lives = opened(folder / str(lives), limit), lives + 1
                     case how:
                         shard.close()
                         if how == "lose":
-                            (folder / str(lives - 1) / data.draw(st.sampled_from(FILES))).unlink()
+                            kept = sorted((folder / str(lives - 1) / FOLDER).iterdir())
+                            data.draw(st.sampled_from(kept)).unlink()
                         shard = opened(folder / str(lives - 1), limit)
         the_same(shard)
+
+
+def copy(of: Path, to: Path) -> None:
+    if of.is_dir():
+        shutil.rmtree(to, ignore_errors=True)
+        shutil.copytree(of, to)
+    else:
+        shutil.copy(of, to)
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> dict[str, int]:
@@ -113,14 +120,14 @@ def counting(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> dict[str, int]:
             counts["statements"] += name in ("execute", "sql", "executemany")
             return getattr(self._db, name)
 
-    of = BodiesFile.of
+    bodies = TextStore.bodies
 
-    def read(file: BodiesFile, row: row_file.Row) -> memoryview | None:
-        counts["bodies"] += 1
-        return of(file, row)
+    def read(texts: TextStore, seqs: Seqs) -> list[bytes | None]:
+        counts["bodies"] += len(seqs)
+        return bodies(texts, seqs)
 
     monkeypatch.setattr(shard._catalog, "_db", Counting(shard._catalog._db))
-    monkeypatch.setattr(BodiesFile, "of", read)
+    monkeypatch.setattr(TextStore, "bodies", read)
     return counts
 
 
@@ -156,8 +163,7 @@ def test_a_shard_of_an_older_version_is_filled_in_slices_that_go_on_after_a_rest
     shard = opened(tmp_path / "0")
     said(shard, *(promotion(f"{place}", f"{place}") for place in range(8)))
     shard.close()
-    for name in FILES:
-        (tmp_path / "0" / name).unlink()
+    shutil.rmtree(tmp_path / "0" / FOLDER)
     shard = opened(tmp_path / "0")
     assert shard.rows.fill(5) == 5
     shard.close()
@@ -172,7 +178,7 @@ def test_terms_of_other_rules_are_made_anew(tmp_path: Path, monkeypatch: pytest.
     said(shard, promotion("1", "a"))
     shown(shard)
     shard.close()
-    monkeypatch.setattr(row_file, "RULES", RULES + 1)
+    monkeypatch.setattr(search_rows, "_RULES", search_rows._RULES + 1)
     shard = opened(tmp_path / "0")
     assert shard.rows.fill(10) == 1
     the_same(shard)
@@ -180,19 +186,65 @@ def test_terms_of_other_rules_are_made_anew(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("kind", [".sst", ".log", "MANIFEST", "CURRENT"])
 @pytest.mark.parametrize("damage", [lambda held: bytes(len(held)), lambda held: held[:200], lambda held: b"x" * 300])
-def test_what_the_disk_has_lost_is_made_again(tmp_path: Path, file: str, damage: Callable[[bytes], bytes]) -> None:
+def test_what_the_disk_has_lost_is_made_again(
+    tmp_path: Path, kind: str, damage: Callable[[bytes], bytes], killed: bool
+) -> None:
     """Zeros, an end that is missing, or other bytes: each is seen before it is believed."""
     shard = opened(tmp_path / "0")
     said(shard, *(promotion(f"{place}", f"{place}") for place in range(8)))
     shown(shard)
+    shard.rows.erase()
+    (first, *_) = shown(shard)
+    said(shard, event(Edit, "u", memory_id=first.id, metadata={"mood": "fine"}))
+    if killed:
+        shutil.copytree(tmp_path / "0", tmp_path / "1")
     shard.close()
-    path = tmp_path / "0" / file
-    path.write_bytes(damage(path.read_bytes()))
-    shard = opened(tmp_path / "0")
+    folder = tmp_path / ("1" if killed else "0")
+    chosen = [path for path in (folder / FOLDER).iterdir() if path.name.startswith(kind) or path.suffix == kind]
+    assert chosen
+    for path in chosen:
+        path.write_bytes(damage(path.read_bytes()))
+    shard = opened(folder)
     the_same(shard)
     shard.close()
+
+
+@pytest.mark.parametrize("met_by", ["a search", "an erasure", "a count", "an edit"])
+def test_damage_that_is_met_later_costs_time_and_nothing_else(tmp_path: Path, met_by: str) -> None:
+    shard = opened(tmp_path / "0")
+    told = [promotion(f"{place}", f"{place}") for place in range(8)]
+    said(shard, *told)
+    while shard.rows.fill(100):
+        pass
+    shard.rows.erase()
+    shard.close()
+    (tables,) = (tmp_path / "0" / FOLDER).glob("*.sst")
+    held = bytearray(tables.read_bytes())
+    held[20:40] = bytes(20)
+    tables.write_bytes(held)
+    shard = opened(tmp_path / "0")
+    match met_by:
+        case "an erasure":
+            shard.rows.erase()
+        case "a count":
+            assert shard.rows.living("u").current == 8
+        case "an edit":
+            said(shard, event(Edit, "u", memory_id=told[0].memory_id, metadata={"mood": "fine"}))
+    the_same(shard)
+    shard.close()
+
+
+def test_a_users_memories_are_counted_as_they_come_and_go(shard: Shard) -> None:
+    told = [promotion(f"{place}", f"{place}", user="uv"[place % 2]) for place in range(6)]
+    said(shard, *told[:4])
+    assert shard.rows.living("u") == (2, 2)
+    said(shard, *told[4:], event(Pin, "u", memory_id=told[0].memory_id))
+    assert (shard.rows.living("u"), shard.rows.living("v")) == ((3, 2), (3, 3))
+    said(shard, forget(told[2].memory_id))
+    assert (shard.rows.living("u"), shard.rows.living("v"), shard.rows.living("w")) == ((2, 1), (3, 3), (0, 0))
 
 
 def test_rows_of_another_catalog_are_not_believed(tmp_path: Path) -> None:
@@ -202,39 +254,48 @@ def test_rows_of_another_catalog_are_not_believed(tmp_path: Path) -> None:
         said(shard, promotion(text, "a"))
         shown(shard)
         shard.close()
-    for file in FILES:
-        shutil.copy(tmp_path / "other" / file, tmp_path / "one" / file)
+    shutil.rmtree(tmp_path / "one" / FOLDER)
+    shutil.copytree(tmp_path / "other" / FOLDER, tmp_path / "one" / FOLDER)
     shard = opened(tmp_path / "one")
     assert [memory.text for memory in shown(shard)] == ["1"]
     shard.close()
 
 
+def in_files(folder: Path, *words: bytes) -> set[bytes]:
+    held = [path.read_bytes() for path in (folder / FOLDER).iterdir()]
+    return {word for word in words if any(word in one for one in held)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
-def test_no_word_of_a_forgotten_memory_stays(tmp_path: Path, killed: bool) -> None:
+def test_no_word_of_a_forgotten_memory_stays(tmp_path: Path, killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor of what it was before an edit of its metadata; after a kill the next opening sees to it."""
-    shard, secret = opened(tmp_path / "0"), promotion("unmistakable", "a")
+    folder, secret = tmp_path / "0", promotion("unmistakable", "a")
+    shard = opened(folder)
     said(shard, secret, promotion("2", "b", user="v"))
     shown(shard), shown(shard, "v")
     said(shard, event(Edit, "u", memory_id=secret.memory_id, metadata={"mood": "sanguine"}))
     said(shard, event(Edit, "u", memory_id=secret.memory_id, metadata={"mood": "fine"}))
-    if killed:
-        for file in FILES:
-            shutil.copy(tmp_path / "0" / file, tmp_path / file)
     terms = shard.rows.candidates(shard.held("u")).terms.words.tobytes()
-    assert terms in (tmp_path / "0" / "search.terms").read_bytes()
-    said(shard, forget(secret.memory_id) if killed else event(ForgetUser, "u", START + 5))
+    words = b"unmistakable", b"sanguine", terms
+    assert in_files(folder, *words) == set(words)
+    commit = shard._catalog.write
+
+    def write(*given: Any) -> None:
+        commit(*given)
+        shutil.copytree(folder, tmp_path / "1")
+
     if killed:
-        generation = shard._catalog.info.read().search_rows
+        monkeypatch.setattr(shard._catalog, "write", write)
+    said(shard, event(ForgetUser, "u", START + 5))
+    if killed:
         shard.close()
-        for file in FILES:
-            shutil.copy(tmp_path / file, tmp_path / "0" / file)
-        assert generation
-        shard = opened(tmp_path / "0")
+        folder = tmp_path / "1"
+        shard = opened(folder)
     assert shown(shard) == []
-    bodies, left = (tmp_path / "0" / "search.bodies").read_bytes(), (tmp_path / "0" / "search.terms").read_bytes()
-    assert not [word for word in (b"unmistakable", b"sanguine") if word in bodies]
-    assert terms not in left
+    shard.save()
+    shard.save()
+    assert in_files(folder, *words) == set()
     assert len(shown(shard, "v")) == 1
     shard.close()
 
@@ -244,10 +305,11 @@ def test_a_body_is_stale_before_the_commit_that_changes_it(shard: Shard, monkeyp
     one = promotion("1", "a")
     said(shard, one)
     shown(shard)
-    flags: list[int] = []
+    (seq,) = shard.held("u").seqs
+    bodies: list[bytes | None] = []
 
     def write(*_: object) -> None:
-        flags.extend(shard.rows._file.rows["flags"].tolist())
+        bodies.extend(shard.rows._texts.bodies(np.array([seq])))
         raise RuntimeError("the commit fails")
 
     edit = event(Edit, "u", memory_id=one.memory_id, metadata={"mood": "fine"})
@@ -255,47 +317,31 @@ def test_a_body_is_stale_before_the_commit_that_changes_it(shard: Shard, monkeyp
         patched.setattr(shard._catalog, "write", write)
         with pytest.raises(RuntimeError):
             said(shard, edit)
-    assert [each & row_file.BODY for each in flags] == [0]
+    assert bodies == [None]
     the_same(shard)
 
 
-def test_an_access_writes_no_body(shard: Shard) -> None:
+def test_an_access_writes_no_body(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     one = promotion("1", "a")
     said(shard, one)
     shown(shard)
-    size = shard.rows._bodies.size
-    said(shard, touch(one.memory_id))
-    assert shard.rows._bodies.size == size
+    put = list[int]()
+    with monkeypatch.context() as patched:
+        patched.setattr(TextStore, "put_body", lambda texts, memory: put.append(memory.seq))
+        said(shard, touch(one.memory_id))
+    assert put == []
     the_same(shard)
 
 
-def test_a_full_disk_costs_speed_and_no_memory(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is committed is committed; filling is put off."""
+def test_a_full_disk_puts_filling_off(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise DataDirError(Path(), "No space left on device")
 
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+    said(shard, promotion("1", "a"))
     with monkeypatch.context() as patched:
-        patched.setattr(AppendedFile, "append", full)
-        said(shard, promotion("1", "a"))
+        patched.setattr(TextStore, "write", full)
         assert shard.rows.fill(10) == 0
     the_same(shard)
-
-
-@pytest.mark.slow
-def test_waste_is_thrown_away_at_an_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tables.search.search_rows._WASTE", 0)
-    shard = opened(tmp_path / "0")
-    said(shard, *(promotion(f"{place}", f"{place}") for place in range(8)))
-    shown(shard)
-    gone = [memory.id for memory in shown(shard)][:6]
-    said(shard, *(forget(identity) for identity in gone))
-    shard.close()
-    before = (tmp_path / "0" / "search.bodies").stat().st_size
-    shard = opened(tmp_path / "0")
-    the_same(shard)
-    shard.close()
-    assert (tmp_path / "0" / "search.bodies").stat().st_size < before / 2
 
 
 def test_users_who_were_asked_for_leave_when_their_bytes_are_needed(tmp_path: Path) -> None:
@@ -311,14 +357,8 @@ def test_users_who_were_asked_for_leave_when_their_bytes_are_needed(tmp_path: Pa
     assert recent.held == 0
 
 
-def test_another_users_rows_of_the_same_cell_are_not_found(shard: Shard) -> None:
-    said(shard, promotion("1", "a"), promotion("2", "b", user="v"))
-    every = np.array([1, 2], np.int64)
-    assert [m.text for m in shard.rows.memories(shard.rows.of_user("v", lambda: every).places)] == ["2"]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("restored", ["catalog.duckdb", "search.*"])
+@pytest.mark.parametrize("restored", ["catalog.duckdb", FOLDER])
 def test_an_older_copy_of_catalog_or_rows_shows_nothing_of_another_time(tmp_path: Path, restored: str) -> None:
     """Of one opening, too: numbers that were given to others, bodies that were edited since."""
     folder, one, elsewhere = tmp_path / "0", promotion("1", "a"), event(Touch, "v", memory_ids=[])
@@ -328,15 +368,12 @@ def test_an_older_copy_of_catalog_or_rows_shows_nothing_of_another_time(tmp_path
     shard.close()
     shard = opened(folder)
     shard._catalog._db.execute("CHECKPOINT")
-    (tmp_path / "backup").mkdir()
-    for path in folder.glob(restored):
-        shutil.copy(path, tmp_path / "backup")
+    copy(folder / restored, tmp_path / restored)
     said(shard, event(Edit, "u", memory_id=one.memory_id, metadata={"mood": "sanguine"}))
     said(shard, elsewhere, promotion("2", "b"))
     shown(shard)
     shard.close()
-    for path in (tmp_path / "backup").iterdir():
-        shutil.copy(path, folder)
+    copy(tmp_path / restored, folder / restored)
     shard = opened(folder)
     said(shard, elsewhere, elsewhere, promotion("3", "c"))
     assert shown(shard) == list(shard._catalog.of_user("u"))

@@ -56,7 +56,6 @@ def test_asking_for_nothing_gives_nothing() -> None:
 def test_another_cell_is_not_looked_into() -> None:
     index = filled((1, 5, axis(0)), (2, 6, axis(0)))
     assert index.similarities(5, axis(0), numbers(1, 2)).tolist() == [1, 0]
-    assert index.seqs_in(6).tolist() == [2]
 
 
 def sharing_a_cell() -> tuple[str, str]:
@@ -76,7 +75,6 @@ def test_users_who_share_a_cell_see_their_own_vectors_alone() -> None:
     assert cell == cell_of(bob)
     index = filled((1, cell, axis(0)), (2, cell, axis(0)), (3, cell, axis(1)))
     assert index.similarities(cell, axis(0), numbers(1, 3)).tolist() == [1, 0]  # Ann's; 2 is Bob's
-    assert set(index.seqs_in(cell).tolist()) == {1, 2, 3}  # of the cell, whoever it is
 
 
 def test_a_users_cell_never_changes() -> None:
@@ -101,12 +99,6 @@ def test_removing_nothing_changes_nothing() -> None:
 def test_numbers_are_given_ascending_over_all_cells() -> None:
     assert filled((9, 1, axis(0)), (2, 7, axis(0)), (5, 4, axis(0))).seqs().tolist() == [2, 5, 9]
     assert VectorIndex(DIMENSION).seqs().tolist() == []
-
-
-def test_a_cells_numbers_are_those_of_its_vectors() -> None:
-    index = filled((9, 1, axis(0)), (2, 7, axis(0)), (5, 7, axis(0)))
-    assert sorted(index.seqs_in(7).tolist()) == [2, 5]
-    assert index.seqs_in(3).tolist() == []
 
 
 @pytest.mark.parametrize("shape", [(1, DIMENSION + 1), (2, DIMENSION), (DIMENSION,)])

@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 from schemas.errors import DataDirError, WindowsLocked
 from schemas.lifecycle import DAY_MS
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
+from tables.rocksdb import LOCK, Memory
 from tables.windows.partition_store import (
     CURRENT,
     DAMAGED,
-    LOCK,
     STATE_KEY,
-    Memory,
     PartitionStore,
     Place,
     State,
@@ -298,7 +297,7 @@ def test_a_full_disk_forgets_no_erasure(
     assert store is not None
     changes = store.changes
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_rewrite", full)
+        patch.setattr("tables.windows.partition_store.rewrite", full)
         with pytest.raises(DataDirError, match="No space left on device"):
             worker.stores.erase(0)
     assert store.changes == changes, "no checkpoint counts as one without them"

@@ -14,7 +14,8 @@ from streams.shards.restore import restoring_windows
 from streams.shards.restore.restoring_windows import RestoringWindows
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest
-from tables.windows.partition_store import LOCK, Memory, PartitionStore, State
+from tables.rocksdb import LOCK, Memory
+from tables.windows.partition_store import PartitionStore, State
 from tests.support.waiting import until
 from tests.tables.checkpoints.made import facts, snapshot
 

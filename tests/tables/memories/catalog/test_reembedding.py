@@ -265,8 +265,8 @@ def test_a_crash_between_any_two_steps_leaves_a_shard_of_one_model(tmp_path: Pat
 
 def _opened_after(files: dict[str, Held], folder: Path, new: Toy) -> str:
     """Of which model the shard is, whose vectors are right whichever it is; and goes on to the new one."""
-    (folder / "segments").mkdir(parents=True)
     for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         content.put(folder / name)
     try:
         shard, end = OLD.open(folder), "old"

@@ -87,8 +87,8 @@ def test_an_events_id_is_dropped_when_it_lies_below_a_watermark_that_is_old_enou
     tell(shard, one, other, position=2)
     keep(shard, mark(2), START)
     tell(shard, last, position=3)
-    assert shard.due_watermark(START + DAY_MS - 1) is None
-    assert shard.due_watermark(START + DAY_MS) == (mark(2), 3)
+    assert shard.watermarks.due(START + DAY_MS - 1, shard.position()) is None
+    assert shard.watermarks.due(START + DAY_MS, shard.position()) == (mark(2), 3)
     assert (keep(shard, mark(3), START + 7 * DAY_MS - 1), shard.watermarks.low()) == (0, None)
     assert rows(shard, "applied") == 3
     assert keep(shard, Watermark(3, "later"), START + 7 * DAY_MS) == 2
@@ -111,7 +111,7 @@ def test_where_the_log_is_another_one_what_came_of_the_former_one_is_kept_as_lon
     tell(shard, promotion("text 0", "a"), touched, position=1_000)
     keep(shard, mark(1_000), START)
     shard.watermarks.start_over()
-    assert (shard.watermarks.low(), shard.due_watermark(START)) == (None, (None, 1_000))
+    assert (shard.watermarks.low(), shard.watermarks.due(START, shard.position())) == (None, (None, 1_000))
     tell(shard, position=10)
     keep(shard, mark(10), START)
     assert tell(shard, touched) == {"repeated": 1}
@@ -306,7 +306,7 @@ def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) ->
         shard.ratings.put(uuid.uuid4(), "m", 5, now)
         shard.recompute(now, LifecycleSettings())
         shard.ageing.mark_published(1_000)
-        if shard.due_watermark(now) is not None:
+        if shard.watermarks.due(now, shard.position()) is not None:
             shard.watermarks.keep(mark(position), now, briefly.applied_days)
         shard.retention.drop_old(now, now, briefly)
         if day in (HALF - 1, 2 * HALF - 1):

@@ -54,7 +54,8 @@ def bytes_of(number: int) -> bytes:
 
 
 def files_with(folder: Path, number: int) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if bytes_of(number) in path.read_bytes())
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted(path.name for path in files if bytes_of(number) in path.read_bytes())
 
 
 def names(folder: Path) -> list[str]:
