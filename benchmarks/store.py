@@ -22,6 +22,9 @@ question of a user, when nothing of the user is in memory. Before the questions,
 index on the user and `optimize()`, and Siltstone does a worker's work between batches: it fills in the terms and
 bodies of new memories (`filled_per_s`).
 
+At the end, the cosines of a user's memories are computed with FAISS's segments and by plain products over the
+catalog's file of vectors, side by side (`faiss_…`, `products_…`).
+
 BLAS and OpenMP have one thread everywhere. The peers' own threads are not limited; Siltstone has none. Its garbage
 collector has the thresholds that a worker sets at its start: with Python's defaults it takes a fifth of a batch.
 """
@@ -72,8 +75,10 @@ from streams.shards.models import Models
 from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.memories.shard import Shard
-from tables.vectors.index import Vectors
+from tables.vectors.index import Seqs, Vectors, cell_of, cells_of
+from tables.vectors.vector_file import HEAD_BYTES, path_of
 from tables.windows.short_term import ShortTermStore
+from tests.support.products import ProductIndex
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -317,6 +322,46 @@ class Siltstone:
             "recompute_first_ms": round(first * 1e3, 1),
             "scan_ms": round(float(np.median(scans)) * 1e3, 1),
             "changed_at_first": changed,
+        }
+
+    def indexes(self, users: int) -> Told:
+        """Milliseconds of the cosines of all memories of a user, with FAISS and by plain products; bytes of each.
+
+        The products read the catalog's file of vectors, which FAISS's segments copy. Users are others than those who
+        were searched for. `first` is for the first question of a user, with the files' pages as they are.
+        """
+        stored = self.shard._catalog._vectors
+        assert stored.file_number is not None
+        mapped = np.memmap(path_of(self._folder / "0", stored.file_number), np.dtype("<f4"), "r", HEAD_BYTES)
+        vectors: Vectors = mapped.view(np.ndarray)[: len(mapped) // DIMENSION * DIMENSION].reshape(-1, DIMENSION)
+
+        def slots_of(seqs: Seqs) -> tuple[Seqs, Seqs]:
+            named = stored._named(seqs)
+            return named.seqs, named.slots
+
+        faiss, products = self.shard.index, ProductIndex(lambda: vectors, slots_of)
+        faiss.flush()
+        seqs = self.shard._catalog.seqs()
+        cells = cells_of(self.shard._catalog.vectors_later(seqs)[0])
+        filling, _ = _timed(products.fill, seqs, cells, stored.of, lambda done: None)
+        asked = {user for user, _, _ in questions(self.shard.count(), users)}
+        every = dict.fromkeys(user_of(number, users) for number in range(0, len(seqs), 97))
+        told: Told = {"products_filled_s": round(filling, 2)}
+        took: defaultdict[str, list[float]] = defaultdict(list)
+        query = vectors[0].copy()
+        for turn, user in enumerate([user for user in every if user not in asked][:USERS_ASKED]):
+            cell, mine = cell_of(user), self.shard.held(user).seqs
+            sides = [("faiss", faiss), ("products", products)]
+            for name, side in sides if turn % 2 else sides[::-1]:
+                first, by_one = _timed(side.similarities, cell, query, mine)
+                again, _ = _timed(side.similarities, cell, query, mine)
+                took[f"{name}_first_ms"].append(first)
+                took[f"{name}_ms"].append(again)
+                assert by_one.any()
+        told |= {name: round(float(np.median(seconds)) * 1e3, 3) for name, seconds in took.items()}
+        return told | {
+            "faiss_bytes_a_memory": round(faiss.bytes / len(seqs)),
+            "products_bytes_a_memory": round(products.bytes / len(seqs)),
         }
 
     def _scan(self) -> None:
@@ -626,7 +671,7 @@ def contend(name: str, limit: float, users: int, sizes: tuple[int, ...]) -> None
     run.measure(sizes)
     told |= {"sizes": run.told, "seconds": run.seconds, "write_small_per_s": round(run.small_batches())}
     if isinstance(store, Siltstone):
-        told |= store.bytes_a_memory() | store.recompute()
+        told |= store.bytes_a_memory() | store.indexes(users) | store.recompute()
     click.echo(orjson.dumps(told))
     sys.stdout.flush()
     os._exit(0)  # the folder is deleted, so there is no use in saving the index of a million

@@ -25,7 +25,7 @@ from streams.runtime.backlog_gate import BacklogGate
 from streams.shards.owned import OwnedShards
 from tables.memories.catalog.reembedding import Reembedding, VectorModel
 from tables.memories.shard import Shard
-from tables.vectors.segmented import SegmentedIndex
+from tables.vectors.index import VectorIndex
 
 log = logging.getLogger(__name__)
 
@@ -248,7 +248,7 @@ class Reembedder:
             index.discard()
             raise
 
-    async def _switch_to(self, index: SegmentedIndex, partition: int, embedding: Embedding) -> None:
+    async def _switch_to(self, index: VectorIndex, partition: int, embedding: Embedding) -> None:
         while True:
             while await self._ask(partition, partial(Reembedding.bring_nearer, index=index, most=INDEXED)):
                 await self._gate.wait()
@@ -261,7 +261,7 @@ class Reembedder:
                     return
             await self._embed_missing(partition, embedding, self._gate.wait)
 
-    async def _changed_over(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
+    async def _changed_over(self, partition: int, embedding: Embedding, index: VectorIndex) -> bool:
         self._changing_over = True
         try:
             return await self._shards.change_model(partition, embedding, index)

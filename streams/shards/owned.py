@@ -29,7 +29,7 @@ from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.shard import Shard
 from tables.reached import note_reached
 from tables.search.recent import Recent
-from tables.vectors.segmented import SegmentedIndex
+from tables.vectors.index import VectorIndex
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ class OwnedShards:
             except ModelChanged:
                 continue
 
-    async def change_model(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
+    async def change_model(self, partition: int, embedding: Embedding, index: VectorIndex) -> bool:
         """Switch a shard to the vectors of a new model. Return False if some vectors are still missing, else True."""
         loop = asyncio.get_running_loop()
 

@@ -41,8 +41,7 @@ from tables.memories.near_copies import NearCopies
 from tables.memories.sources import said_by_both, sources
 from tables.memories.workspace import Workspace, Workspaces
 from tables.search.search_rows import Living, SearchRows
-from tables.vectors.index import Vectors
-from tables.vectors.segmented import SegmentedIndex
+from tables.vectors.index import VectorIndex, Vectors
 
 #: Kinds of memories into which no near-copy is merged.
 _NO_TWINS = (overflow.KIND, items.KIND)
@@ -57,7 +56,7 @@ class Batch:
     """
 
     spaces: Workspaces
-    index: SegmentedIndex
+    index: VectorIndex
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]

@@ -20,8 +20,7 @@ import numpy as np
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.catalog.changes import Changes
 from tables.search.search_rows import SearchRows
-from tables.vectors.index import cells_of, matrix
-from tables.vectors.segmented import SegmentedIndex
+from tables.vectors.index import VectorIndex, cells_of, matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Commit:
 
     catalog: Catalog
     rows: SearchRows
-    index: SegmentedIndex
+    index: VectorIndex
     changes: Changes
     now: int
     position: int | None

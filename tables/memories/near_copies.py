@@ -12,8 +12,7 @@ from schemas.events import Promotion, Remember
 from schemas.memories import Memory
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.sameness import Said, in_lower_case, said
-from tables.vectors.index import Vectors, cells_of, earlier_copies, matrix
-from tables.vectors.segmented import SegmentedIndex
+from tables.vectors.index import VectorIndex, Vectors, cells_of, earlier_copies, matrix
 
 TextEvent = Promotion | Remember
 
@@ -25,7 +24,7 @@ class NearCopies:
         self,
         events: Sequence[TextEvent],
         vectors: Mapping[uuid.UUID, Vectors],
-        index: SegmentedIndex,
+        index: VectorIndex,
         catalog: Catalog,
         cosine: float,
     ) -> None:

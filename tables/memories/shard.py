@@ -42,7 +42,7 @@ from tables.search.recent_users import RecentUsers
 from tables.search.search_rows import Held, SearchRows
 from tables.search.window_rows import SaidRow
 from tables.vectors import manifest
-from tables.vectors.index import Vectors, cell_of
+from tables.vectors.index import NewIndex, VectorIndex, Vectors, cell_of
 from tables.vectors.manifest import Stamp
 from tables.vectors.segmented import PUT_OFF, SegmentedIndex
 
@@ -77,11 +77,12 @@ class Shard:
         lifecycle: LifecycleSettings,
         recent: Recent | None = None,
         memory: int = ALONE,
+        new_index: NewIndex = SegmentedIndex,
     ) -> None:
         recent = Recent() if recent is None else recent
         self.partition = partition
         self._settings, self._lifecycle = settings, lifecycle
-        self._folder = folder
+        self._folder, self._new_index = folder, new_index
         self._catalog = Catalog(folder / CATALOG, partition, memory)
         try:
             self._catalog.reembedding.finish(VectorModel(model, dimension), folder / manifest.NAME)
@@ -105,10 +106,9 @@ class Shard:
         self._bounds = Bounds(catalog.users, settings.max_memories_per_user)
         catalog.rest()
 
-    def _recovered_index(self, dimension: int) -> SegmentedIndex:
-        index = SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
-        index.stamp = self._next_stamp
-        if not index.load(self._catalog.fits, self._catalog.changes):
+    def _recovered_index(self, dimension: int) -> VectorIndex:
+        index = self.index_beside(dimension)
+        if not index.load(self._catalog.fits, self._next_stamp, self._catalog.changes):
             mend(index, self._catalog, self._tell)
             try:
                 index.note(None)
@@ -116,7 +116,7 @@ class Shard:
                 log.warning("shard %d: %s", self.partition, exc)
         for older in (self._folder / name for name in _OLDER if (self._folder / name).exists()):
             log.info("shard %d: %s of an older version was replaced by segments", self.partition, older.name)
-            index.seal()  # vectors reveal texts, so the old file must be deleted
+            index.flush()  # vectors reveal texts, so the old file must be deleted
             older.unlink()
         return index
 
@@ -309,7 +309,7 @@ class Shard:
         """End the hold that `freeze` began, so that the files may change again."""
         self._catalog.release(frozen.held)
 
-    def adopt(self, index: SegmentedIndex) -> bool:
+    def adopt(self, index: VectorIndex) -> bool:
         """Replace the shard's vectors by the vectors of the next model, and return True.
 
         If a memory has no vector of the next model yet, return False and replace nothing. `index` becomes the shard's
@@ -328,12 +328,12 @@ class Shard:
                 log.warning("%s", exc)
         return adopted
 
-    def index_beside(self, dimension: int) -> SegmentedIndex:
+    def index_beside(self, dimension: int) -> VectorIndex:
         """Return an empty index, to be filled for `adopt`. No manifest names its segments.
 
         So the caller must discard the index if it is not adopted.
         """
-        return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
+        return self._new_index(self._folder, dimension, f"shard {self.partition}")
 
     def limit_memory(self, memory: int) -> None:
         """Limit the catalog to `memory` bytes of memory from now on."""
@@ -341,7 +341,7 @@ class Shard:
 
     def in_step(self) -> bool:
         """Return whether the catalog and the index have vectors of the same memories."""
-        return np.array_equal(self._catalog.seqs(), self.index.seqs())
+        return self.index.verify(self._catalog.seqs())
 
     def save(self) -> None:
         """Seal new vectors into segments, and erase forgotten data from the files when the shard is idle.
@@ -369,7 +369,7 @@ class Shard:
         """Rewrite the files without any byte of forgotten data. If the disk is full, the data stays for now."""
         self._erasing_put_off = 0
         try:
-            self.index.sync()
+            self.index.erase()
             self.rows.erase()
             self._catalog.erase()
         except DataDirError as exc:

@@ -49,7 +49,7 @@ def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) 
         try:
             tell(0, len(rows))
             mend(index, catalog, tell)
-            index.seal()
+            index.flush()
             index.merge_all()
             if index.unsealed:
                 raise ShardError(partition, f"the segments in {folder} cannot be written; check the disk")
@@ -61,7 +61,7 @@ def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) 
         (folder / "vectors.faiss").unlink(missing_ok=True)  # a file of an older version
         if _found(catalog, folder, model.dimension, rows) != "in step":
             raise ShardError(partition, f"{folder} does not hold the segments that were written; check the disk")
-        size = sum(segment.layout.bytes for segment in index.segments)
+        size = index.bytes
         return Rebuilt(partition, model.name, model.dimension, len(rows), size, was)
     finally:
         catalog.close()

@@ -14,10 +14,13 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from schemas.errors import DataDirError
-from tables.vectors.index import Cells
+from tables.vectors.cells import Cells, NewCells
+from tables.vectors.index import ReadVectors, Seqs, Vectors
 from tables.vectors.segment_file import Lists, Stopped, write
 
 log = logging.getLogger(__name__)
@@ -50,6 +53,36 @@ def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
         chosen.append(place)
         rows, weight = rows + living[place], weight + living[place]
     return sorted(chosen) if len(chosen) > 1 else wasted[:1]
+
+
+class NewLists:
+    """The rows of an index in memory as a source of a new segment. The index must not change during the write."""
+
+    def __init__(self, index: NewCells) -> None:
+        held = index.lists()
+        self.cells = np.array([cell for cell, _, _ in held], np.int64)
+        self.sizes: Seqs = np.array([len(seqs) for _, seqs, _ in held], np.int64)
+        self._held = held
+
+    def pieces(self, place: int) -> tuple[list[Vectors], list[Seqs]]:
+        _, seqs, vectors = self._held[place]
+        return [vectors], [seqs]
+
+
+class StoredLists:
+    """Vectors with these numbers, by cell, as a source of a segment. `read` takes their places from `first` on."""
+
+    def __init__(self, seqs: Seqs, cells: Seqs, read: ReadVectors, first: int) -> None:
+        self._order = np.argsort(cells, kind="stable")
+        self._seqs, self._read, self._first = seqs, read, first
+        self.cells, starts, sizes = np.unique(cells[self._order], return_index=True, return_counts=True)
+        self.sizes: Seqs = sizes.astype(np.int64)
+        self._starts = starts
+
+    def pieces(self, place: int) -> tuple[list[Any], list[Any]]:
+        start = self._starts[place]
+        rows = self._order[start : start + self.sizes[place]]
+        return [self._read(self._first + rows)], [self._seqs[rows]]
 
 
 class Writing:

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tables.vectors.index import Cells, Seqs, faiss
+from tables.vectors.cells import Cells, faiss
+from tables.vectors.index import Seqs
+from tables.vectors.manifest import Named
 from tables.vectors.segment_file import Layout, read_layout
 
 
@@ -61,6 +63,11 @@ class Segment(Cells):
     def gone(self) -> int:
         """The number of removed rows."""
         return len(self._gone)
+
+    @property
+    def named(self) -> Named:
+        """The segment as a manifest names it."""
+        return Named(self.layout.number, self.layout.rows, self.layout.bytes, self.gone)
 
     def list_of(self, cell: int) -> int:
         place = int(self._cells.searchsorted(cell))

@@ -22,7 +22,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from tables.vectors.index import Seqs, empty_lists, faiss
+from tables.vectors.cells import empty_lists, faiss
+from tables.vectors.index import Seqs
 
 _FOOT: Final = struct.Struct("<8sQQQIIII")
 _MARK: Final = b"SltSeg_1"

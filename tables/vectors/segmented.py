@@ -1,8 +1,7 @@
 """The index of all vectors of a shard: sealed segments, which are mapped files, and new vectors in memory.
 
     index = SegmentedIndex(folder, 384, "shard 0")
-    index.stamp = catalog.next_stamp               # called for the stamp of each new manifest
-    index.load(catalog.fits, catalog.changes)      # opens the segments; False: compare the index with the catalog
+    index.load(catalog.fits, catalog.next_stamp, catalog.changes)   # False: compare the index with the catalog
     index.add(seqs, cells, vectors)
     index.tidy()                                   # once a minute
     index.close(catalog.changes)
@@ -29,14 +28,17 @@ import numpy as np
 from schemas.errors import DataDirError
 from tables.paths import synced
 from tables.vectors import manifest as files
-from tables.vectors.index import Cells, Seqs, VectorIndex, Vectors
-from tables.vectors.manifest import Manifest, Named, Stamp, name_of, read_manifest, segment_files, write_manifest
-from tables.vectors.merging import Writing, to_merge
+from tables.vectors.cells import Cells, NewCells
+from tables.vectors.index import ReadVectors, Seqs, Vectors
+from tables.vectors.manifest import Manifest, Stamp, name_of, read_manifest, segment_files, write_manifest
+from tables.vectors.merging import MOST_ROWS, NewLists, StoredLists, Writing, to_merge
 from tables.vectors.segment import Segment, SegmentRows
 from tables.vectors.segment_file import Lists
 
 log = logging.getLogger(__name__)
 
+#: The number of vectors that `fill` adds at a time.
+_AT_A_TIME: Final = 10_000
 #: `add` seals new vectors when they have at least `_SEAL_BYTES`, and are at least 1/`_SEAL_SHARE` of all rows.
 _SEAL_BYTES: Final = 16 << 20
 _SEAL_SHARE: Final = 128
@@ -50,32 +52,18 @@ SMALL: Final = 10_000
 PUT_OFF: Final = 60
 
 
-class _NewLists:
-    """The rows of an index in memory as a source of a new segment. The index must not change during the write."""
-
-    def __init__(self, index: VectorIndex) -> None:
-        held = index.lists()
-        self.cells = np.array([cell for cell, _, _ in held], np.int64)
-        self.sizes: Seqs = np.array([len(seqs) for _, seqs, _ in held], np.int64)
-        self._held = held
-
-    def pieces(self, place: int) -> tuple[list[Vectors], list[Seqs]]:
-        _, seqs, vectors = self._held[place]
-        return [vectors], [seqs]
-
-
 class SegmentedIndex:
     """The index of a shard's vectors. Not thread-safe: the shard serialises the calls. `name` is for log lines."""
 
     def __init__(self, folder: Path, dimension: int, name: str) -> None:
         self.dimension = dimension
-        #: A function that returns the stamp of the next manifest, given the stamp of the last one. While it is None,
-        #: no manifest is written, and only this object knows its segments.
-        self.stamp: Callable[[Stamp | None], Stamp] | None = None
+        #: Returns the stamp of the next manifest, given the stamp of the last one. While it is None, no manifest is
+        #: written, and only this object knows its segments.
+        self._stamp: Callable[[Stamp | None], Stamp] | None = None
         self._folder, self._name = folder, name
         self._manifest: Manifest | None = None
         self._segments: list[Segment] = []
-        self._new, self._frozen = VectorIndex(dimension), VectorIndex(dimension)
+        self._new, self._frozen = NewCells(dimension), NewCells(dimension)
         self._parts: tuple[Cells, ...] = ()
         self._sealing: Writing | None = None
         self._merging: Writing | None = None
@@ -89,13 +77,12 @@ class SegmentedIndex:
 
     # segments
 
-    def load(self, fits: Callable[[Stamp], bool], changes: int) -> bool:
-        """Open the catalog's segments. Return True if they have exactly the vectors of the catalog.
+    def load(self, fits: Callable[[Stamp], bool], stamp: Callable[[Stamp | None], Stamp], changes: int) -> bool:
+        """Open the catalog's segments: see `VectorIndex`.
 
-        `changes` is the catalog's number of changes. `fits` returns whether a stamp belongs to the catalog. If `load`
-        returns False, the caller must compare the index with the catalog. `load` removes segment files that the
-        manifest does not name, and a manifest that does not belong to the catalog.
+        Segment files that the manifest does not name are removed, and a manifest that does not belong to the catalog.
         """
+        self._stamp = stamp
         found = read_manifest(self._folder)
         if found is None and (self._folder / files.NAME).exists():
             log.warning("%s: %s cannot be read: its segments are rebuilt", self._name, files.NAME)
@@ -105,7 +92,7 @@ class SegmentedIndex:
         whole = found is not None and found.changes == changes
         for named in found.segments if found is not None else ():
             segment = Segment.opened(self._folder / files.FOLDER / named.name, self.dimension)
-            if segment is not None and _is(segment, named):
+            if segment is not None and segment.named == msgspec.structs.replace(named, gone=segment.gone):
                 self._segments.append(segment)
                 whole = whole and segment.gone == named.gone
                 continue
@@ -186,6 +173,27 @@ class SegmentedIndex:
         if len(self._new) * 4 * self.dimension >= _SEAL_BYTES:
             self._make_room()
 
+    def fill(self, seqs: Seqs, cells: Seqs, read: ReadVectors, tell: Callable[[int], None]) -> None:
+        """Add many vectors: directly to segments, if they are enough for one."""
+        done = 0
+        while len(seqs) - done >= self.enough:
+            end = min(len(seqs), done + MOST_ROWS)
+            if not self.build(StoredLists(seqs[done:end], cells[done:end], read, done)):
+                break
+            done = end
+            tell(done)
+        for start in range(done, len(seqs), _AT_A_TIME):
+            part = np.arange(start, min(len(seqs), start + _AT_A_TIME))
+            self.add(seqs[part], cells[part], read(part))
+            tell(start + len(part))
+
+    def verify(self, seqs: Seqs) -> bool:
+        return np.array_equal(seqs, self.seqs())
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.layout.bytes for segment in self._segments) + 4 * self.dimension * self.unsealed
+
     def build(self, lists: Lists) -> bool:
         """Write a segment of these rows, which need not fit in memory, and wait for it. Return False if it failed."""
         self._finish(self._merging)
@@ -211,7 +219,7 @@ class SegmentedIndex:
     def remove(self, seqs: Seqs) -> None:
         """Remove vectors from memory, and overwrite them in the files.
 
-        If a file cannot be written now, `sync` overwrites its vectors later.
+        If a file cannot be written now, `erase` overwrites its vectors later.
         """
         if not len(seqs):
             return
@@ -250,7 +258,7 @@ class SegmentedIndex:
         if self._merging is not None and sum(map(len, self._merging.sources)) * _LITTLE <= self.enough:
             self._finish(self._merging)
 
-    def seal(self) -> None:
+    def flush(self) -> None:
         """Seal all vectors in memory, and wait for it. Vectors for which the disk has no room stay in memory."""
         self._finish(self._sealing)
         for _ in range(2):  # first frozen vectors of a failed attempt, then new vectors
@@ -266,7 +274,7 @@ class SegmentedIndex:
                 return
             self._finish(self._merging)
 
-    def sync(self) -> None:
+    def erase(self) -> None:
         """Overwrite all removed vectors again, and sync the files to the disk. Raises `DataDirError`."""
         self._give_up_merging()
         self._finish(self._sealing)
@@ -284,7 +292,9 @@ class SegmentedIndex:
         """
         if self._manifest is None:
             return
-        noted = msgspec.structs.replace(self._manifest, changes=changes, segments=_named(self._segments))
+        noted = msgspec.structs.replace(
+            self._manifest, changes=changes, segments=[one.named for one in self._segments]
+        )
         if noted != self._manifest:
             write_manifest(self._folder, noted)
             self._manifest = noted
@@ -298,7 +308,7 @@ class SegmentedIndex:
         self._stuck = False
         self._give_up_merging()
         try:
-            self.seal()
+            self.flush()
             if not self.unsealed:
                 self.note(changes)
         except OSError as exc:
@@ -308,7 +318,7 @@ class SegmentedIndex:
 
     def publish(self, stamp: Callable[[Stamp | None], Stamp]) -> None:
         """Replace the shard's index on the disk by this one, and remove the old segments. Raises `DataDirError`."""
-        self.stamp, self._manifest = stamp, read_manifest(self._folder)
+        self._stamp, self._manifest = stamp, read_manifest(self._folder)
         self._finish(self._sealing)
         self._finish(self._merging)
         try:
@@ -334,9 +344,9 @@ class SegmentedIndex:
         if self._sealing is not None or not self.unsealed:
             return
         if not len(self._frozen):
-            self._frozen, self._new = self._new, VectorIndex(self.dimension)
+            self._frozen, self._new = self._new, NewCells(self.dimension)
         frozen = self._frozen
-        self._sealing = self._writing([frozen], lambda: [_NewLists(frozen)])
+        self._sealing = self._writing([frozen], lambda: [NewLists(frozen)])
 
     def _merge(self) -> None:
         """Start a thread that merges segments, if a merge is needed."""
@@ -387,7 +397,7 @@ class SegmentedIndex:
             if isinstance(source, Segment):
                 source.path.unlink(missing_ok=True)
             else:
-                self._frozen = VectorIndex(self.dimension)
+                self._frozen = NewCells(self.dimension)
         self._segments = [*kept, *fresh]
         if self._sealing is None and self._merging is None:
             self._went.clear()
@@ -410,12 +420,12 @@ class SegmentedIndex:
 
     def _swap(self, segments: Sequence[Segment]) -> None:
         """Write a manifest that names these segments. Raises OSError and `DataDirError`."""
-        if self.stamp is None:
+        if self._stamp is None:
             return
         if segments:
             synced(self._folder / files.FOLDER)
-        stamp = self.stamp(self._manifest.stamp if self._manifest is not None else None)
-        manifest = Manifest(stamp.shard, stamp.generation, self.dimension, _named(segments))
+        stamp = self._stamp(self._manifest.stamp if self._manifest is not None else None)
+        manifest = Manifest(stamp.shard, stamp.generation, self.dimension, [one.named for one in segments])
         write_manifest(self._folder, manifest)
         self._manifest = manifest
 
@@ -425,12 +435,3 @@ class SegmentedIndex:
             self._merging = None
         if self._sealing is None:
             self._went.clear()
-
-
-def _named(segments: Sequence[Segment]) -> list[Named]:
-    return [Named(one.layout.number, one.layout.rows, one.layout.bytes, one.gone) for one in segments]
-
-
-def _is(segment: Segment, named: Named) -> bool:
-    layout = segment.layout
-    return (layout.number, layout.rows, layout.bytes) == (named.number, named.rows, named.bytes)

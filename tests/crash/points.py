@@ -50,7 +50,7 @@ POINTS = (
         3,
     ),
     Point("rows are committed, the index knows nothing", "after", "tables.memories.catalog.catalog:Catalog.write", 3),
-    Point("the index has them, no offset is committed", "after", "tables.vectors.index:VectorIndex.add", 3),
+    Point("the index has them, no offset is committed", "after", "tables.vectors.cells:NewCells.add", 3),
     Point("events are applied, notes not taken", "before", "streams.intake.session_notes:SessionNotes.take", 2),
     Point("a summary is due, and not written", "before", "tables.summaries.day_files:DayFiles.append", 2),
     Point(

@@ -58,7 +58,7 @@ def data(tmp_path: Path) -> Path:
             lose(folder)
             foreign = SegmentedIndex(folder, 8, "foreign")
             foreign.add(np.array([77]), np.array([cell_of("u")]), axis(5)[None])
-            foreign.seal()
+            foreign.flush()
             foreign.publish(lambda _: Stamp(uuid.uuid4(), 1))
     return data
 

@@ -37,10 +37,10 @@ from tables.memories.catalog.queries import CatalogQueries
 from tables.memories.catalog.ratings import Ratings
 from tables.memories.catalog.reembedding import Reembedding
 from tables.memories.catalog.retention import Retention
-from tables.memories.catalog.stored_vectors import ReadVectors, StoredVectors, drop_other_files
+from tables.memories.catalog.stored_vectors import StoredVectors, drop_other_files
 from tables.memories.catalog.users import Users
 from tables.memories.catalog.watermarks import Watermarks
-from tables.vectors.index import Seqs, Vectors
+from tables.vectors.index import ReadVectors, Seqs, Vectors
 from tables.vectors.manifest import Stamp
 
 

@@ -27,8 +27,7 @@ from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.part import Part
 from tables.memories.catalog.stored_vectors import StoredVectors
 from tables.paths import synced
-from tables.vectors.index import Seqs, Vectors, cells_of
-from tables.vectors.segmented import SegmentedIndex
+from tables.vectors.index import Seqs, VectorIndex, Vectors, cells_of
 
 #: Keys of `shard_info` about the next model.
 _NEXT: Final = ("next_model", "next_dimension", "next_vectors_file")
@@ -147,7 +146,7 @@ class Reembedding(Part):
         if rows.any():
             self.vectors.add(seqs[rows], np.ascontiguousarray(vectors[rows], np.float32))
 
-    def bring_nearer(self, index: SegmentedIndex, most: int) -> int:
+    def bring_nearer(self, index: VectorIndex, most: int) -> int:
         """Copy at most `most` vectors from the side table to an index that lacks them.
 
         Numbers that are not in the side table are removed from the index. Return the number of vectors that are still

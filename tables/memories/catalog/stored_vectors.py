@@ -9,7 +9,7 @@ its vector. When a quarter of the slots is unused, `tidy` copies the vectors int
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -24,7 +24,7 @@ from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.hold import Hold
 from tables.memories.catalog.part import Part
-from tables.vectors.index import Seqs, Vectors
+from tables.vectors.index import ReadVectors, Seqs, Vectors
 from tables.vectors.vector_file import HEAD_BYTES, Digests, Head, Slots, VectorFile, digests, path_of
 
 log = logging.getLogger(__name__)
@@ -32,10 +32,6 @@ log = logging.getLogger(__name__)
 _AT_A_TIME: Final = 10_000
 #: The minimum number of unused slots of a file that `tidy` compacts.
 _WORTH_IT: Final = 1_024
-
-
-#: A function that takes places in a list of numbers, int64[n], and returns the vectors there, float32[n, d].
-ReadVectors = Callable[[npt.NDArray[np.int64]], Vectors]
 
 
 class _Named(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.memories.shard import Shard
-from tables.vectors.index import faiss
+from tables.vectors.cells import faiss
 from tests.support.making import START, promotion
 
 MEMORIES, DIMENSION = 6_000, 256

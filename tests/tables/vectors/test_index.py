@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from tables.vectors.index import CELLS, VectorIndex, below, cell_of, earlier_copies
+from tables.vectors.cells import NewCells
+from tables.vectors.index import CELLS, below, cell_of, earlier_copies
 from tests.support.examples import examples
 from tests.support.making import axis, leaning
 
@@ -22,9 +23,9 @@ def numbers(*seqs: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.array(seqs, np.int64)
 
 
-def filled(*rows: tuple[int, int, np.ndarray[Any, np.dtype[np.float32]]]) -> VectorIndex:
+def filled(*rows: tuple[int, int, np.ndarray[Any, np.dtype[np.float32]]]) -> NewCells:
     """An index of (seq, cell, vector)."""
-    index = VectorIndex(DIMENSION)
+    index = NewCells(DIMENSION)
     index.add(
         numbers(*(row[0] for row in rows)), numbers(*(row[1] for row in rows)), np.stack([row[2] for row in rows])
     )
@@ -98,19 +99,19 @@ def test_removing_nothing_changes_nothing() -> None:
 
 def test_numbers_are_given_ascending_over_all_cells() -> None:
     assert filled((9, 1, axis(0)), (2, 7, axis(0)), (5, 4, axis(0))).seqs().tolist() == [2, 5, 9]
-    assert VectorIndex(DIMENSION).seqs().tolist() == []
+    assert NewCells(DIMENSION).seqs().tolist() == []
 
 
 @pytest.mark.parametrize("shape", [(1, DIMENSION + 1), (2, DIMENSION), (DIMENSION,)])
 def test_vectors_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
-    index = VectorIndex(DIMENSION)
+    index = NewCells(DIMENSION)
     with pytest.raises(ValueError, match="dimension 8"):
         index.add(numbers(1), numbers(5), np.zeros(shape, np.float32))
     assert len(index) == 0
 
 
 def test_adding_nothing_changes_nothing() -> None:
-    index = VectorIndex(DIMENSION)
+    index = NewCells(DIMENSION)
     index.add(numbers(), numbers(), np.zeros((0, DIMENSION), np.float32))
     assert len(index) == 0
 
@@ -124,7 +125,7 @@ def test_similarities_are_numpys_inner_products(
     vectors: np.ndarray[Any, np.dtype[np.float32]], data: st.DataObject
 ) -> None:
     """Exact, whichever of the vectors are asked for, and in whichever order."""
-    index = VectorIndex(DIMENSION)
+    index = NewCells(DIMENSION)
     index.add(np.arange(len(vectors)), np.full(len(vectors), 3), vectors)
     asked = data.draw(st.lists(st.integers(0, len(vectors) - 1), unique=True, min_size=1))
     query = vectors[0]

@@ -19,6 +19,7 @@ from tables.memories.shard import Shard
 from tables.vectors import merging, segmented
 from tables.vectors.index import cell_of
 from tables.vectors.manifest import Manifest, write_manifest
+from tables.vectors.segmented import SegmentedIndex
 from tests.support.died import died
 from tests.support.making import START, axis, promotion
 from tests.support.segments import copied, indexed, lose, put_back
@@ -164,6 +165,7 @@ def test_much_that_is_missing_goes_into_one_segment(
         monkeypatch.setattr(merging, "write", no_room)
     shard = reopen()
     index = shard.index
+    assert isinstance(index, SegmentedIndex)
     assert (len(index.segments), index.unsealed) == ((1, 0) if room else (0, len(index)))
     left = [(memory, vector) for place, (memory, vector) in enumerate(given) if place % 7]
     assert len(index) == len(left)

@@ -20,7 +20,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tables.vectors import manifest, segment_file, segmented
-from tables.vectors.index import Seqs, VectorIndex, Vectors
+from tables.vectors.cells import NewCells
+from tables.vectors.index import Seqs, Vectors
 from tables.vectors.manifest import Stamp, read_manifest, segment_files
 from tables.vectors.merging import MOST_ROWS, to_merge
 from tables.vectors.segment import Segment
@@ -43,8 +44,7 @@ def fits(_: Stamp) -> bool:
 def opened(folder: Path, changes: int = 0) -> tuple[SegmentedIndex, bool]:
     """The index, and whether nothing has to be compared."""
     index = SegmentedIndex(folder, DIMENSION, "shard 0")
-    index.stamp = new_stamp
-    return index, index.load(fits, changes)
+    return index, index.load(fits, new_stamp, changes)
 
 
 def rows(first: int, count: int) -> tuple[Seqs, Seqs, Vectors]:
@@ -61,12 +61,12 @@ def sealed(folder: Path, *counts: int) -> SegmentedIndex:
     first = 0
     for count in counts:
         index.add(*rows(first, count))
-        index.seal()
+        index.flush()
         first += count
     return index
 
 
-def assert_same(index: SegmentedIndex, whole: VectorIndex) -> None:
+def assert_same(index: SegmentedIndex, whole: NewCells) -> None:
     """Each answer, to the last bit."""
     queries = rows(1_000, 6)[2]
     assert len(index) == len(whole)
@@ -99,7 +99,7 @@ def test_it_answers_as_one_index_in_memory(
     """And nothing has to be compared when it was closed."""
     folder = tmp_path_factory.mktemp("index")
     index, _ = opened(folder)
-    whole, first = VectorIndex(DIMENSION), 0
+    whole, first = NewCells(DIMENSION), 0
     for step, what in steps:
         match step:
             case "add":
@@ -111,14 +111,14 @@ def test_it_answers_as_one_index_in_memory(
                 index.remove(gone)
                 whole.remove(gone)
             case "seal":
-                index.seal()
+                index.flush()
             case "merge":
                 index.merge_all()
                 assert len(index.segments) <= 1
             case "tidy":
                 index.tidy()
             case "sync":
-                index.sync()
+                index.erase()
             case "reopen":
                 index.close(5)
                 noted = read_manifest(folder) is not None
@@ -193,7 +193,7 @@ def test_what_goes_while_a_segment_is_merged_is_gone_from_the_new_one(
     index.add(*rows(40, 3))
     go_on.set()
     index._finish(index._merging)
-    whole = VectorIndex(DIMENSION)
+    whole = NewCells(DIMENSION)
     whole.add(*rows(0, 43))
     whole.remove(np.array([3, 25]))
     assert_same(index, whole)
@@ -227,7 +227,7 @@ def test_so_much_is_new_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         index.add(*rows(first, 10))
         assert index.unsealed <= 5 * 32
         assert len(index.segments) <= 40
-    index.seal()
+    index.flush()
     index.merge_all()
     assert index.seqs().tolist() == list(range(4_000))
     assert len(index.segments) <= 4
@@ -282,7 +282,7 @@ def test_a_flipped_mark_of_what_is_gone_is_found(tmp_path: Path) -> None:
         assert (in_step, index.seqs().tolist()) == (False, [one for one in held if one != 1 or bit == 2])
         index.remove(np.array([1]))
         index.add(*rows(2, 1)) if bit == 4 else None
-        whole = VectorIndex(DIMENSION)
+        whole = NewCells(DIMENSION)
         whole.add(*rows(0, 5))
         whole.remove(np.array([1]))
         assert_same(index, whole)
@@ -305,7 +305,7 @@ def test_a_full_disk_puts_it_off_and_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing is lost, no part of a file stays, and it is done once there is room."""
-    index, whole = sealed(tmp_path, 20, 20), VectorIndex(DIMENSION)
+    index, whole = sealed(tmp_path, 20, 20), NewCells(DIMENSION)
     whole.add(*rows(0, 60))
     before = segment_files(tmp_path)
 
@@ -316,7 +316,7 @@ def test_a_full_disk_puts_it_off_and_is_told_once(
     index.add(*rows(40, 20))
     for _ in range(3):
         index.tidy()
-        index.seal()
+        index.flush()
         assert_same(index, whole)
         assert segment_files(tmp_path) == before
     assert len(caplog.messages) == 1
@@ -365,7 +365,7 @@ def test_a_worker_that_is_killed_leaves_the_old_segments_or_the_new_one(tmp_path
     assert died.returncode == -9
     assert len(segment_files(tmp_path)) == 3
     index, _ = opened(tmp_path)
-    whole = VectorIndex(DIMENSION)
+    whole = NewCells(DIMENSION)
     whole.add(*rows(0, 40))
     assert_same(index, whole)
     assert len(index.segments) == (1 if moment.startswith("after") else 2)
