@@ -87,6 +87,7 @@ class Shard:
         try:
             self._catalog.reembedding.finish(VectorModel(model, dimension), folder / manifest.NAME)
             self._catalog.bind_model(model, dimension)
+            self._bounds = Bounds(self._catalog.users, settings.max_memories_per_user)
             self.index = self._recovered_index(dimension)
             self.rows = SearchRows(folder, self._catalog, recent)
         except BaseException:
@@ -103,7 +104,6 @@ class Shard:
         self._behind = False
         self._saved_changes = catalog.changes
         self._recent_users = RecentUsers(catalog.of_user, recent)
-        self._bounds = Bounds(catalog.users, settings.max_memories_per_user)
         catalog.rest()
 
     def _recovered_index(self, dimension: int) -> VectorIndex:

@@ -40,11 +40,11 @@ from tables.search.standing import CURRENT, PINNED, Standing
 from tables.search.terms import Terms
 from tables.search.text_store import FOLDER, Stamp, TextStore, hash_of_name
 from tables.search.tokens import RULES
+from tables.vectors.index import Seqs
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Seqs = npt.NDArray[np.int64]
 
 #: The maximum number of new memories that stay in memory until their rows are written. Older ones are read again
 #: from the catalog.

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from schemas.memories import Memory
 from tables.runs import Places, Runs
-
-Seqs = npt.NDArray[np.int64]
+from tables.vectors.index import Seqs
 
 PINNED: Final = 1
 CURRENT: Final = 2

@@ -34,10 +34,10 @@ from tables.paths import make_usable
 from tables.rocksdb import DAMAGE, StoreDamaged, line, rewrite
 from tables.search.bodies import body_of
 from tables.search.terms import Terms, counted
+from tables.vectors.index import Seqs
 
 log = logging.getLogger(__name__)
 
-Seqs = npt.NDArray[np.int64]
 
 #: The folder of the store in the shard's folder.
 FOLDER: Final = "search"

@@ -46,10 +46,6 @@ class Cells:
         """Return the result of `list_of` for each cell, int64[n]."""
         raise NotImplementedError
 
-    def gone_in(self, place: int) -> int:
-        """Return the number of removed rows in a list. A removed row has a vector of zeros and the number -1."""
-        return 0
-
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
         """Return the cosine of `query`, float32[d], with each vector of `seqs`, in the order of `seqs`.
 

@@ -77,12 +77,6 @@ class Segment(Cells):
         places = np.minimum(np.searchsorted(self._cells, cells), len(self._cells) - 1)
         return np.where(self._cells[places] == cells, places, -1)
 
-    def gone_in(self, place: int) -> int:
-        if not len(self._gone):
-            return 0
-        first, end = np.searchsorted(self._gone, self.layout.starts[place : place + 2])
-        return int(end - first)
-
     def seqs(self) -> Seqs:
         held = np.asarray(self._seqs, np.int64)
         return held[~self._is_gone()] if len(self._gone) else held

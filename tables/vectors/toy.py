@@ -11,8 +11,30 @@ from tables.vectors.index import ReadVectors, Seqs, Vectors, below
 from tables.vectors.manifest import Stamp
 
 
-class ToyIndex:
-    """An index without files: at each opening, it is filled from the catalog's vectors."""
+class WithoutFiles:
+    """What an index without files does about files: at each opening, it is filled from the catalog's vectors."""
+
+    def load(self, fits: Callable[[Stamp], bool], stamp: Callable[[Stamp | None], Stamp], changes: int) -> bool:
+        return False
+
+    def note(self, changes: int | None) -> None:
+        pass
+
+    def tidy(self) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+    def erase(self) -> None:
+        pass
+
+    def publish(self, stamp: Callable[[Stamp | None], Stamp]) -> None:
+        pass
+
+
+class ToyIndex(WithoutFiles):
+    """An index in a dictionary."""
 
     def __init__(self, folder: Path, dimension: int, name: str) -> None:
         self.dimension = dimension
@@ -52,33 +74,15 @@ class ToyIndex:
         self.add(seqs, cells, read(np.arange(len(seqs))))
         tell(len(seqs))
 
-    def verify(self, seqs: Seqs) -> bool:
-        return np.array_equal(seqs, self.seqs())
-
     @property
     def bytes(self) -> int:
         return 4 * self.dimension * len(self._held)
 
-    def load(self, fits: Callable[[Stamp], bool], stamp: Callable[[Stamp | None], Stamp], changes: int) -> bool:
-        return False
-
-    def note(self, changes: int | None) -> None:
-        pass
-
-    def tidy(self) -> None:
-        pass
-
-    def flush(self) -> None:
-        pass
-
-    def erase(self) -> None:
-        pass
+    def verify(self, seqs: Seqs) -> bool:
+        return np.array_equal(seqs, self.seqs())
 
     def close(self, changes: int | None) -> None:
         self._held.clear()
-
-    def publish(self, stamp: Callable[[Stamp | None], Stamp]) -> None:
-        pass
 
     def discard(self) -> None:
         self._held.clear()

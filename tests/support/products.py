@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tables.vectors.index import ReadVectors, Seqs, Vectors, below
-from tables.vectors.manifest import Stamp
+from tables.vectors.toy import WithoutFiles
 
 Numbers = npt.NDArray[np.int64]
 
 
-class ProductIndex:
+class ProductIndex(WithoutFiles):
     """An index that holds 20 bytes for each vector: number, slot and cell. `vectors` is the file, float32[slots, d].
 
     `slots_of` returns the slots of numbers that are added, in any order, with their numbers.
@@ -81,26 +81,8 @@ class ProductIndex:
     def bytes(self) -> int:
         return self._seqs.nbytes + self._slots.nbytes + self._cells.nbytes
 
-    def load(self, fits: Callable[[Stamp], bool], stamp: Callable[[Stamp | None], Stamp], changes: int) -> bool:
-        return False
-
-    def note(self, changes: int | None) -> None:
-        pass
-
-    def tidy(self) -> None:
-        pass
-
-    def flush(self) -> None:
-        pass
-
-    def erase(self) -> None:
-        pass
-
     def close(self, changes: int | None) -> None:
         self.remove(self._seqs)
-
-    def publish(self, stamp: Callable[[Stamp | None], Stamp]) -> None:
-        pass
 
     def discard(self) -> None:
         self.remove(self._seqs)

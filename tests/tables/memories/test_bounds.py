@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from schemas.settings import LifecycleSettings, LongTermSettings
@@ -27,3 +28,16 @@ def test_a_bound_holds_whatever_comes(tmp_path: Path, monkeypatch: pytest.Monkey
             assert count <= held.at_most(one)
             assert held.at_most(one) <= max(count, limit // 2) + count
     shard.close()
+
+
+def test_a_shard_whose_users_cannot_be_counted_lets_go_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("no memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Bounds, "_read", full)
+        with pytest.raises(duckdb.OutOfMemoryException):
+            Shard(0, tmp_path, "toy", 8, LongTermSettings(), LifecycleSettings())
+    Shard(0, tmp_path, "toy", 8, LongTermSettings(), LifecycleSettings()).close()
