@@ -175,6 +175,12 @@ class SearchHit(BaseModel):
     superseded_by: uuid.UUID | None = None
     summarized_by: uuid.UUID | None = None
     topic: str | None = None
+    pinned: bool = False
+    when: str | None = Field(
+        default=None,
+        description="the day when it was said, and how long ago that is, in Chinese if the memory is; null if dates "
+        "are switched off",
+    )
     explain: dict[str, Any] | None = None
 
     @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties

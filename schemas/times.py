@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
+from time import time_ns
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 #: Timestamps outside of [1990, 2100) are a producer's mistake, such as seconds instead of milliseconds, or a clock
 #: that was reset to zero.
@@ -20,7 +21,7 @@ def now_ms() -> int:
 
     Rules must not call it. They get the time as an argument, so that a replay decides as the live run did.
     """
-    return time.time_ns() // 1_000_000
+    return time_ns() // 1_000_000
 
 
 def parse_timestamp(value: object) -> int:
@@ -40,6 +41,30 @@ def parse_timestamp(value: object) -> int:
     if not EARLIEST_MS <= millis < LATEST_MS:
         raise ValueError("must lie between the years 1990 and 2100 (epoch values are in milliseconds)")
     return millis
+
+
+def parse_local(value: str | int, zone: tzinfo) -> int:
+    """Return the epoch milliseconds of a moment or a day in a time zone. A day is represented by its noon.
+
+    The value is ISO 8601, or a number of milliseconds; a text that names no zone is a time of the given zone.
+    """
+    if isinstance(value, int) or value.isdigit():
+        return parse_timestamp(int(value))
+    try:
+        moment = datetime.fromisoformat(value)
+        if len(value) == len("2026-03-14"):
+            moment = datetime.combine(date.fromisoformat(value), time(12))
+    except ValueError:
+        raise ValueError("must be a day such as 2026-03-14, ISO 8601, or epoch milliseconds") from None
+    return parse_timestamp((moment if moment.tzinfo else moment.replace(tzinfo=zone)).isoformat())
+
+
+def known_zone(name: str) -> ZoneInfo:
+    """Return the time zone with an IANA name. Raises `ValueError`."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("needs an IANA name such as UTC, Asia/Shanghai or Europe/Berlin") from None
 
 
 def iso(millis: int) -> str:

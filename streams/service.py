@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import tzinfo
 from typing import NamedTuple
 
 from schemas.errors import MemoryNotFound, NotReady, ShardNotHere
 from schemas.lifecycle import wanted_states
-from schemas.memories import SHORT_TERM, Memory, SearchHit, State
+from schemas.memories import Memory, SearchHit, State
 from schemas.settings import Settings
 from schemas.sources import any_covered, sources_in
+from schemas.times import now_ms, parse_local
 from schemas.topics import Topics
 from streams.intake.rules.explaining import Explainer
 from streams.intake.rules.importance import Importance
@@ -24,7 +26,8 @@ from streams.memory.cleanup import CleanupJob
 from streams.memory.read_your_writes import ReadYourWrites
 from streams.memory.reembedding import Reembedder
 from streams.memory.writes import Writes
-from streams.recall.prompt import prompt_text
+from streams.recall.context import Context, ContextQuery, context_of
+from streams.recall.dates import ReferenceDate
 from streams.recall.query import Hits, Query
 from streams.recall.search import Recall
 from streams.recall.windows import ShownWindow
@@ -43,7 +46,6 @@ from tables.analysts.copy import Copy
 from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
-from tables.windows.session_notes import Note
 from tables.windows.short_term import ShortTermStore
 
 
@@ -53,17 +55,6 @@ class OfSource(NamedTuple):
     memories: list[uuid.UUID]
     exchanges: list[uuid.UUID]
     notes: list[uuid.UUID]
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The context that an assistant needs before it answers."""
-
-    exchanges: list[WindowExchange]
-    notes: list[Note]
-    hits: list[SearchHit]
-    prompt: str
-    behind: Sequence[Behind] = ()
 
 
 class MemoryService:
@@ -128,6 +119,13 @@ class MemoryService:
         If `partial`, do not wait until the user's partition is recovered, but search the memories that are recovered
         so far. Windows are then searched only if their tables are recovered.
         """
+        hits = await self._found(query, partial)
+        self.recall.count(query, hits)
+        return hits
+
+    async def _found(self, query: Query, partial: bool) -> Hits:
+        """Search as `search` does, but count no accesses."""
+        query = replace(query, reference=query.reference or self.reference())
         with self.spans.searching(self.users.partition_of(query.user_id), query.text) as found:
             async with self.users.in_time(query.user_id):
                 behind = await self.users.readable(query.user_id, partial)
@@ -137,50 +135,60 @@ class MemoryService:
             found(hits)
             return Hits(hits, hits.elsewhere, behind)
 
-    async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
+    async def search_archive(self, query: Query) -> list[SearchHit]:
         """Return the user's archived memories that match the text, most relevant first. No access is counted."""
-        with self.spans.searching(self.users.partition_of(user_id), text) as found:
-            async with self.users.in_time(user_id):
-                await self.users.caught_up(user_id)
-                hits = await self.recall.search_archive(user_id, text, top_k, explain)
+        query = replace(query, reference=query.reference or self.reference())
+        with self.spans.searching(self.users.partition_of(query.user_id), query.text) as found:
+            async with self.users.in_time(query.user_id):
+                await self.users.caught_up(query.user_id)
+                hits = await self.recall.search_archive(query)
             found(hits)
             return hits
 
-    async def context(
-        self,
-        user_id: str,
-        session_id: str,
-        asked: str,
-        limit: int | None,
-        touch: bool = True,
-        short_term: bool = True,
-        partial: bool = False,
-    ) -> Context:
+    def reference(self, given: str | int | None = None, zone: tzinfo | None = None) -> ReferenceDate | None:
+        """Return the day from which answers are dated; None if `recall.dates` is off.
+
+        It is now, by the lifecycle's clock, in the time zone of daily summaries, unless others are given.
+        """
+        if not self.settings.recall.dates:
+            return None
+        zone = zone or self.summaries.plan.timezone
+        moment = (self.clock.now() or now_ms()) if given is None else parse_local(given, zone)
+        return ReferenceDate(moment, zone)
+
+    async def context(self, asked: ContextQuery) -> Context:
         """Return a session's newest exchanges and notes, the most relevant memories, and one prompt with all of it.
 
-        If `asked` is empty, the query is the user's last message. If `short_term`, all of the user's windows are
-        searched as well; exchanges that the context already shows are left out of the hits. If `partial`, use only
-        the data that is already recovered: while windows are being recovered, the context has no exchanges and no
+        If `asked.short_term`, all of the user's windows are searched as well; exchanges that the context already
+        shows are left out of the hits. While windows are being recovered, a partial context has no exchanges and no
         notes.
         """
-        wanted, away = self.settings.long_term.context_memories, partial and not self.health.recovered
-        shown = [] if away else self.sessions.window(user_id, session_id, limit)
+        user_id, session_id, partial = asked.user_id, asked.session_id, asked.partial
+        usual, away = self.settings.long_term.context_memories, partial and not self.health.recovered
+        reference = asked.reference or self.reference()
+        window = [] if away else self.sessions.window(user_id, session_id, asked.exchanges)
         behind: Sequence[Behind] = self.shards.coming_back.of(self.users.assigned(user_id)) if partial else ()
-        asked = asked or _last_said(shown)
-        hits: list[SearchHit] = []
-        if asked and wanted:
-            beside = _shown_window(session_id, shown)
-            query = Query(user_id, asked, wanted, wanted_states(), touch=touch, short_term=short_term, beside=beside)
-            found = await self.search(query, partial)
+        query = Query(
+            user_id,
+            asked.text or _last_said(window),
+            asked.most_memories(usual),
+            wanted_states(),
+            touch=asked.touch,
+            short_term=asked.short_term,
+            beside=ShownWindow.of(session_id, [one.exchange for one in window]),
+            reference=reference,
+        )
+        hits: Sequence[SearchHit] = ()
+        if query.text and query.top_k:
+            found = await self._found(query, partial)
             hits, behind = found, found.behind or behind
             if not away:
-                shown = self.sessions.window(user_id, session_id, limit)  # some exchanges may be forgotten by now
+                # some exchanges may be forgotten by now
+                window = self.sessions.window(user_id, session_id, asked.exchanges)
         notes = [] if away else self.sessions.notes(user_id, session_id)
-        beside = _shown_window(session_id, shown)
-        hits = [h for h in hits if h.state != SHORT_TERM or not beside.shows(h.session_id, h.message_ids)]
-        lines = [f"{m.name or m.role}: {m.content}" for one in shown for m in one.exchange.messages]
-        known = [hit for hit in hits if not beside.holds(hit.session_id, hit.message_ids)]
-        return Context(shown, notes, hits, prompt_text(lines, known, notes), behind)
+        context = context_of(asked, reference, hits, notes, window, usual=usual)
+        self.recall.count(query, context.hits)
+        return replace(context, behind=behind)
 
     # Memories
 
@@ -302,10 +310,6 @@ class MemoryService:
             return await self._analytics.snapshot()
         except ShardNotHere as exc:
             raise NotReady(f"partitions are moving ({exc}); ask again") from exc
-
-
-def _shown_window(session_id: str, shown: list[WindowExchange]) -> ShownWindow:
-    return ShownWindow(session_id, frozenset(m.message_id for one in shown for m in one.exchange.messages))
 
 
 def _last_said(shown: list[WindowExchange]) -> str:

@@ -123,8 +123,10 @@ class SiltstoneMemoryService(BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Find the memories that answer the query, most relevant first."""
         user = self._user_of(app_name, user_id)
-        hits = await asyncio.to_thread(found, self._memory, query, user_id=user, top_k=self._top_k, touch=self._touch)
-        return SearchMemoryResponse(memories=[_entry(hit) for hit in hits])
+        answer = await asyncio.to_thread(
+            found, self._memory, query, user_id=user, top_k=self._top_k, touch=self._touch
+        )
+        return SearchMemoryResponse(memories=[_entry(hit) for hit in answer.results])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forget the memory with this id, as `search_memory` returned it. An id that is not a UUID is ignored."""

@@ -6,76 +6,15 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-
-class Answer(BaseModel):
-    """The base class of answers. An answer is frozen, because it describes the state at one moment."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Written(Answer):
-    """The answer to a write that is in the log.
-
-    To read this write, pass the answer or its `token` to the read as `at_least`. `token` is None if nothing was
-    written. `applied` is None if the call did not wait. Otherwise it is true if the effect can be read.
-    """
-
-    token: str | None
-    applied: bool | None = None
-
-
-class Accepted(Written):
-    """A write's place in the log. After `remember`, `event_id` is the memory's id, unless `memory_id` was given."""
-
-    event_id: str
-    topic: str
-    partition: int
-    offset: int
-
-
-class NotTaken(Answer):
-    """A message that `add` refused: its `index` in the given list, from 0, and the reason (`detail`).
-
-    `kind` is `invalid_fields`, or `nothing_said` if the message has no text.
-    """
-
-    index: int
-    kind: str
-    detail: str
-
-
-class AcceptedMessages(Written):
-    """The answer of `add`: the `accepted` messages in order (`event_id` is the message id), and the refused ones."""
-
-    accepted: list[Accepted]
-    not_taken: list[NotTaken] = []
-
-
-class ForgottenSource(Written):
-    """The answer of `forget_source`: the numbers of forgotten memories, exchanges, and short-term memories.
-
-    `exchanges` counts only the exchanges that had not become memories.
-    """
-
-    user_id: str
-    source: str
-    memories: int
-    exchanges: int
-    short_term_memories: int
-
-
-class RequestedSummary(Written):
-    """The answer of `summarize`. The summary is written as soon as `DaySummary.runs` contains this `run_id`."""
-
-    run_id: UUID
-    user_id: str
-    date: date
-    messages: int
-    topic: str
-    partition: int
-    offset: int
+from siltstone_client.written import Accepted as Accepted
+from siltstone_client.written import AcceptedMessages as AcceptedMessages
+from siltstone_client.written import Answer as Answer
+from siltstone_client.written import ForgottenSource as ForgottenSource
+from siltstone_client.written import NotTaken as NotTaken
+from siltstone_client.written import RequestedSummary as RequestedSummary
+from siltstone_client.written import Written as Written
 
 
 class Behind(Answer):
@@ -103,8 +42,9 @@ class MayBePartial(Answer):
 class Hit(Answer):
     """A memory or a recent exchange (state `short_term`) that answers a query. `relevance` is 0-1, `score` 0-100.
 
-    `source` lists the authors of the content, such as `user` or `tool:search`. It is empty in answers of older
-    workers.
+    `source` lists the authors of the content, such as `user` or `tool:search`. `when` is the day when it was said,
+    and how long ago that is, as text; None if the worker's setting `recall.dates` is off. Answers of older workers
+    have neither.
     """
 
     id: UUID
@@ -118,11 +58,13 @@ class Hit(Answer):
     session_id: str | None
     agent_id: str | None
     message_ids: list[str]
-    source: list[str] = []
+    source: list[str] = Field(default_factory=list)
     metadata: dict[str, Any]
     superseded_by: UUID | None = None
     summarized_by: UUID | None = None
     topic: str | None = None
+    pinned: bool = False
+    when: str | None = None
     explain: dict[str, Any] | None = None
 
 
@@ -130,10 +72,11 @@ class Found(MayBePartial):
     """The answer of `search`: the hits, most relevant first.
 
     `better_elsewhere` counts, by state, memories that are more relevant than all hits, in states that were not
-    searched.
+    searched. `reference_date` is the user's day from which the hits are dated.
     """
 
     results: list[Hit]
+    reference_date: date | None = None
     better_elsewhere: dict[str, int]
 
 
@@ -187,12 +130,26 @@ class Notes(Answer):
     memories: list[Note]
 
 
+class LeftOut(Answer):
+    """The numbers of memories, notes and exchanges that match, but do not fit into `max_tokens`."""
+
+    memories: int = 0
+    notes: int = 0
+    exchanges: int = 0
+
+
 class Context(Exchanges, MayBePartial):
-    """The exchanges, notes and memories for an assistant's next answer. `prompt` has all of them as one text."""
+    """The exchanges, notes and memories for an assistant's next answer. `prompt` has all of them as one text.
+
+    `prompt_tokens` is the prompt's estimated length, and None in answers of older workers.
+    """
 
     notes: list[Note]
     memories: list[Hit]
     prompt: str
+    prompt_tokens: int | None = None
+    left_out: LeftOut = LeftOut()
+    reference_date: date | None = None
 
 
 class StoredMemory(Answer):
@@ -211,7 +168,7 @@ class StoredMemory(Answer):
     session_id: str | None
     agent_id: str | None
     message_ids: list[str]
-    source: list[str] = []
+    source: list[str] = Field(default_factory=list)
     metadata: dict[str, Any]
     summary_of: list[UUID]
     summarized_by: UUID | None

@@ -287,8 +287,13 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spelt(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request, with `partial` as the API expects it: `allow` or None."""
-    return {**fields, "partial": "allow" if fields["partial"] else None}
+    """The fields of a request, with `partial` and `reference_date` as the API expects them."""
+    day = fields.get("reference_date")
+    return {
+        **fields,
+        "partial": "allow" if fields["partial"] else None,
+        "reference_date": day.isoformat() if isinstance(day, date) else day,
+    }
 
 
 def _id(given: Id, name: str) -> str:

@@ -6,7 +6,8 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from itertools import accumulate
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -31,6 +32,34 @@ def relevance(question: str, text: str) -> float:
     """The share of the question's words that are in the text, 0-1. A worker compares meanings instead."""
     asked = words(question)
     return len(asked & words(text)) / len(asked) if asked else 0.0
+
+
+def seen(at: datetime, day: date) -> str:
+    """The day of a time, and how many days before `day` it is. A worker counts weeks, months and years, too."""
+    age = (day - at.date()).days
+    return f"{at.date()}, {f'{age} days ago' if age else 'today'}"
+
+
+def shown_context(
+    window: Mapping[str, Any], notes: Sequence[Any], hits: Sequence[Any], day: date, max_tokens: Any
+) -> dict[str, Any]:
+    """The answer of `context`. With `max_tokens`, of four characters each, the last memories are left out."""
+    lines = [f"- [{one['when']}] {one['memory']}" for one in hits]
+    ends = accumulate(len(line) / 4 for line in lines)
+    known = [line for line, end in zip(lines, ends, strict=True) if max_tokens is None or end <= int(max_tokens)]
+    said = [message for one in window["exchanges"] for message in one["messages"]]
+    lines = [*known, *(f"- {one['memory']}" for one in notes)]
+    lines += [f"{one['name'] or one['role']}: {one['content']}" for one in said]
+    prompt = "\n".join((f"Today is {day:%A}, {day}.", *lines)) if lines else ""
+    return {
+        **window,
+        "notes": notes,
+        "memories": hits[: len(known)],
+        "prompt": prompt,
+        "prompt_tokens": len(prompt) // 4,
+        "left_out": {"memories": len(hits) - len(known), "notes": 0, "exchanges": 0},
+        "reference_date": str(day),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,14 +88,17 @@ class Memory:
         filters: Sequence[str] | Mapping[str, Any] = (),
         explain: bool = False,
         touch: bool = True,
+        reference_date: Moment | date | None = None,
+        timezone: str | None = None,
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Found:
         """Find the user's memories and recent exchanges that answer a question, most relevant first.
 
         A hit counts as an access, unless `touch` is false. `filters` has the form `["importance:gte:80"]` or
-        `{"importance": {"gte": 80}}`. `partial` accepts an incomplete answer while the user's partition is being
-        restored.
+        `{"importance": {"gte": 80}}`. The hits are dated (`when`) from `reference_date`, by default now, in
+        the user's `timezone` (`Europe/Oslo`), by default the worker's. `partial` accepts an incomplete answer while
+        the user's partition is being restored.
         """
         return self._answer(
             calls.search(
@@ -111,6 +114,8 @@ class Memory:
                 filters=dict(filters) if isinstance(filters, Mapping) else [*filters],
                 explain=explain,
                 touch=touch,
+                reference_date=reference_date,
+                timezone=timezone,
                 partial=partial,
             )
         )
@@ -122,14 +127,20 @@ class Memory:
         session_id: str,
         query: str = "",
         limit: int | None = None,
+        memories: int | None = None,
+        max_tokens: int | None = None,
         touch: bool = True,
         include_short_term: bool = True,
+        reference_date: Moment | date | None = None,
+        timezone: str | None = None,
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Context:
         """The session's newest exchanges and notes, matching memories, and all of them as one `prompt` for a model.
 
-        Without a `query`, the user's last message is the query.
+        Without a `query`, the user's last message is the query. `limit` and `memories` are maximum numbers. With
+        `max_tokens` (estimated), what matches best fills the prompt, and `left_out` counts what does not fit.
+        The prompt is dated from `reference_date`, by default now, in the user's `timezone`, by default the worker's.
         """
         return self._answer(
             calls.context(
@@ -138,8 +149,12 @@ class Memory:
                 user_id=user_id,
                 session_id=session_id,
                 limit=limit,
+                memories=memories,
+                max_tokens=max_tokens,
                 touch=touch,
                 include_short_term=include_short_term,
+                reference_date=reference_date,
+                timezone=timezone,
                 partial=partial,
             )
         )
@@ -161,12 +176,7 @@ class Memory:
         return self._answer(calls.explain(session_id, at_least, user_id=user_id, limit=limit))
 
     def end_session(
-        self,
-        *,
-        user_id: str | None = None,
-        session_id: str,
-        timestamp: Moment | None = None,
-        wait: Wait = False,
+        self, *, user_id: str | None = None, session_id: str, timestamp: Moment | None = None, wait: Wait = False
     ) -> answers.Accepted:
         """End the session. Its exchanges that are still undecided are then promoted or dropped."""
         return self._answer(calls.end_session(session_id, user_id, timestamp, wait))
@@ -279,13 +289,7 @@ class Memory:
         return self._answer(calls.link(source_id, target_id, wait, user_id=user_id, kind=kind, weight=weight))
 
     def unlink(
-        self,
-        source_id: Id,
-        target_id: Id,
-        *,
-        user_id: str | None = None,
-        kind: str = "related",
-        wait: Wait = False,
+        self, source_id: Id, target_id: Id, *, user_id: str | None = None, kind: str = "related", wait: Wait = False
     ) -> answers.Accepted:
         """Remove a link."""
         return self._answer(calls.unlink(source_id, target_id, wait, user_id=user_id, kind=kind))
@@ -328,12 +332,7 @@ class Memory:
         return self._answer(calls.summary(day, user_id, at_least))
 
     def summarize(
-        self,
-        *,
-        user_id: str | None = None,
-        day: date | None = None,
-        run_id: Id | None = None,
-        wait: Wait = False,
+        self, *, user_id: str | None = None, day: date | None = None, run_id: Id | None = None, wait: Wait = False
     ) -> answers.RequestedSummary:
         """Request the summary of a day; by default, of the day of the user's newest message."""
         return self._answer(calls.summarize(user_id, day, run_id, wait))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from siltstone_client.answers import Hit
+from siltstone_client.answers import Found, Hit
 from siltstone_client.memory import Memory
 
 Message = TypeVar("Message", bound=Mapping[str, Any])
@@ -53,13 +53,20 @@ def portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
         yield portion
 
 
-def injected(hits: Iterable[Hit]) -> str | None:
+def dated(hit: Hit) -> str:
+    """The text of a memory, with the day when it was said before it."""
+    return hit.memory if hit.when is None else f"[{hit.when}] {hit.memory}"
+
+
+def injected(found: Found) -> str | None:
     """The memories as one text for a model, between marks, or None if there are no memories.
 
     The marks are removed from the memories themselves, so that no memory can end the marked text.
     """
-    lines = [f"- {hit.memory.replace(_OPEN, '').replace(_CLOSE, '')}" for hit in hits]
-    return "\n".join((_OPEN, _INTRODUCTION, *lines, _CLOSE)) if lines else None
+    lines = [f"- {dated(hit).replace(_OPEN, '').replace(_CLOSE, '')}" for hit in found.results]
+    day = found.reference_date
+    today = () if day is None else (f"Today is {day:%A}, {day}.",)
+    return "\n".join((_OPEN, _INTRODUCTION, *today, *lines, _CLOSE)) if lines else None
 
 
 def is_injected(text: str) -> bool:
@@ -67,15 +74,14 @@ def is_injected(text: str) -> bool:
     return _OPEN in text and not _INJECTED.sub("", text).strip()
 
 
-def found(
-    memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None = None
-) -> list[Hit]:
+def found(memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None = None) -> Found:
     """The hits of a query, without recent exchanges of the session `beside`.
 
     Those exchanges are left out because the model sees them anyway.
     """
     asked = query.strip()[:MOST_QUERY_CHARS]
     if not asked:
-        return []
-    hits = memory.search(asked, user_id=user_id, top_k=top_k, touch=touch).results
-    return [hit for hit in hits if hit.state != "short_term" or hit.session_id != beside]
+        return Found(results=[], better_elsewhere={})
+    answer = memory.search(asked, user_id=user_id, top_k=top_k, touch=touch)
+    hits = [hit for hit in answer.results if hit.state != "short_term" or hit.session_id != beside]
+    return answer.model_copy(update={"results": hits})

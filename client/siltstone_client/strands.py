@@ -17,7 +17,7 @@ from strands.types.content import Message
 
 from siltstone_client.answers import Accepted, AcceptedMessages
 from siltstone_client.memory import Memory
-from siltstone_client.said import found, portions, said
+from siltstone_client.said import dated, found, portions, said
 
 #: The number of results if neither the manager nor the store sets one.
 DEFAULT_RESULTS = 5
@@ -57,18 +57,19 @@ class SiltstoneStore(MemoryStore):
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """The memories that match the query, most relevant first.
 
-        The `metadata` of each entry has the memory's id, relevance, state and creation time.
+        The text of an entry begins with its date, because Strands shows only texts to the model. The `metadata` has
+        the memory's id, relevance, state and creation time.
         """
         asked = (options or {}).get("max_search_results")
         most = next(one for one in (asked, self.max_search_results, DEFAULT_RESULTS) if one is not None)
         if most < 1:
             return []
-        hits = await asyncio.to_thread(
+        answer = await asyncio.to_thread(
             found, self._memory, query, user_id=self._user_id, top_k=most, touch=self._touch
         )
         return [
             MemoryEntry(
-                content=hit.memory,
+                content=dated(hit),
                 metadata={
                     **hit.metadata,
                     "id": str(hit.id),
@@ -77,7 +78,7 @@ class SiltstoneStore(MemoryStore):
                     "created_at": hit.created_at.isoformat(),
                 },
             )
-            for hit in hits
+            for hit in answer.results
         ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Accepted | None:

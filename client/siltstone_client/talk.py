@@ -82,8 +82,10 @@ async def recalled(
     This is None if no memories match, or if no worker answers.
     """
     try:
-        hits = await asyncio.to_thread(found, memory, query, user_id=user_id, top_k=top_k, touch=touch, beside=beside)
+        answer = await asyncio.to_thread(
+            found, memory, query, user_id=user_id, top_k=top_k, touch=touch, beside=beside
+        )
     except SiltstoneError as exc:
         log.warning("no memories are recalled: %s: %s", type(exc).__name__, exc)
         return None
-    return injected(hits)
+    return injected(answer)

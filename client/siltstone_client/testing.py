@@ -8,7 +8,8 @@
 
 It answers each call of `Memory` and `AsyncMemory` with the types, ids and errors of a worker. It differs from a
 worker: relevance is the share of common words; nothing decays; every exchange becomes a memory when its session ends;
-a day's summary is a list of the user's messages; there are no access tokens, sources and filters.
+a day's summary is a list of the user's messages; `max_tokens` leaves out memories only; there are no access tokens,
+sources and filters.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, Final
 
 from siltstone_client.async_memory import AsyncMemory
@@ -31,6 +32,8 @@ from siltstone_client.in_memory import (
     User,
     iso,
     relevance,
+    seen,
+    shown_context,
     shown_decision,
     shown_exchange,
     shown_relation,
@@ -157,20 +160,19 @@ class InMemorySiltstone(InMemoryTransport):
             for one in user.memories.values()
             if one.superseded_by is None and fields.get("state") in (None, "active")
         ]
-        if fields.get("include_short_term", True) not in (False, "false") and fields.get("state") in (
-            None,
-            "short_term",
-        ):
+        recent = fields.get("include_short_term", True) not in (False, "false")
+        if recent and fields.get("state") in (None, "short_term"):
             found += [(relevance(question, one.text), True, one) for one in user.recent(self._now())]
         found.sort(key=lambda one: (-one[0], -one[2].created_at.timestamp()))
         return [
             {
                 **{name: value for name, value in one.shown().items() if name in _OF_A_HIT},
                 "relevance": round(relevant, 4),
-                "state": "short_term" if recent else "active",
+                "state": "short_term" if in_window else "active",
+                "when": seen(one.created_at, self._today(fields)),
                 "explain": {"words": relevant} if fields.get("explain") else None,
             }
-            for relevant, recent, one in found
+            for relevant, in_window, one in found
             if relevant >= float(fields.get("min_relevance") or 0)
         ][:most]
 
@@ -178,7 +180,10 @@ class InMemorySiltstone(InMemoryTransport):
         if not fields.get("query"):
             raise Refusal(422, "query: string should have at least 1 character")
         hits = self._hits(self._user(fields), fields, fields["query"], int(fields.get("top_k") or _TOP_K))
-        return 200, {"results": hits, "better_elsewhere": {}}
+        return 200, {"results": hits, "reference_date": str(self._today(fields)), "better_elsewhere": {}}
+
+    def _today(self, fields: Any) -> date:
+        return self._moment(fields.get("reference_date")).date()
 
     def _context(self, fields: Any) -> Answered:
         user, session_id = self._user(fields), fields["session_id"]
@@ -188,11 +193,10 @@ class InMemorySiltstone(InMemoryTransport):
         asked = [message["content"] for message in said if message["role"] == "user"]
         question = fields.get("q") or (asked[-1] if asked else "")
         shown = {message["message_id"] for message in said}
-        hits = self._hits(user, fields, question, _CONTEXT_MEMORIES) if question else []
+        most = int(fields.get("memories", 1_000 if "max_tokens" in fields else _CONTEXT_MEMORIES))
+        hits = self._hits(user, fields, question, most) if question else []
         hits = [one for one in hits if one["state"] == "active" or not shown.issuperset(one["message_ids"])]
-        lines = [f"- {one['memory']}" for one in [*hits, *notes["memories"]]]
-        lines += [f"{one['name'] or one['role']}: {one['content']}" for one in said]
-        return 200, {**window, "notes": notes["memories"], "memories": hits, "prompt": "\n".join(lines)}
+        return 200, shown_context(window, notes["memories"], hits, self._today(fields), fields.get("max_tokens"))
 
     # memories
 
@@ -361,7 +365,7 @@ class InMemorySiltstone(InMemoryTransport):
 #: The fields of a memory that a search hit has as well.
 _OF_A_HIT: Final = (
     "id", "memory", "score", "importance", "kind", "created_at", "session_id", "agent_id", "message_ids", "metadata",
-    "superseded_by", "summarized_by",
+    "pinned", "superseded_by", "summarized_by",
 )  # fmt: skip
 InMemorySiltstone.routes = [
     (method, re.compile(path.replace("{}", "([^/]+)")), route)

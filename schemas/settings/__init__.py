@@ -32,6 +32,7 @@ from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, White
 from schemas.settings.long_term import LongTermSettings, RetentionSettings, SupersedeSettings
 from schemas.settings.memory import MemorySettings, ScoringSettings
 from schemas.settings.outlets import AnalyticsSettings, DevSettings, HttpSettings
+from schemas.settings.recall import RecallSettings
 from schemas.settings.services import (
     DEFAULT_MODEL,
     OPENAI_URL,
@@ -69,6 +70,7 @@ __all__ = [
     "MemorySettings",
     "ProviderSettings",
     "RaterSettings",
+    "RecallSettings",
     "RetentionSettings",
     "ScoringSettings",
     "SettingWarning",
@@ -98,6 +100,7 @@ class Settings(BaseSettings):
     embedding: EmbeddingSettings = EmbeddingSettings()
     long_term: LongTermSettings = LongTermSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
+    recall: RecallSettings = RecallSettings()
     checkpoints: CheckpointsSettings = CheckpointsSettings()
     analytics: AnalyticsSettings = AnalyticsSettings()
     access: AccessSettings = AccessSettings()

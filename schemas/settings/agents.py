@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from schemas.phrases import SUMMARY_PHRASES
 from schemas.settings.section import Section
+from schemas.times import known_zone
 
 
 def _name(given: Any) -> Any:
@@ -18,11 +18,7 @@ def _name(given: Any) -> Any:
 
 
 def _known_zone(name: str) -> str:
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("needs an IANA name such as UTC, Asia/Shanghai or Europe/Berlin") from None
-    return name
+    return known_zone(name).key
 
 
 #: A model's name in the form `provider/model`. A name of another form is not an error, but adds a warning to

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from tables.search.window_rows import with_said
 from tables.vectors.index import Vectors
 
 Rows = npt.NDArray[np.int64]
+
+#: The decimals of the cosine and the BM25 that explain a hit.
+_SHOWN_DECIMALS: Final = 4
 
 
 def answers(shard: Shard, asked: PreparedQuery) -> Hits:
@@ -117,14 +120,15 @@ def _ranked(
         why = None
         if query.explain:
             why = {
-                "cosine": round(float(cosine[row]), 4),
+                "cosine": round(float(cosine[row]), _SHOWN_DECIMALS),
                 "cosine_rank": _rank_of(cosine, allowed, row),
-                "bm25": round(float(words[row]), 4),
+                "bm25": round(float(words[row]), _SHOWN_DECIMALS),
                 "bm25_rank": _rank_of(words, allowed, row),
             }
         score = float(scores[row]) if row < memories else memory.importance
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
-        hits.append(_hit(memory, float(relevance[row]), score, state, why))
+        when = None if query.reference is None else query.reference.seen(memory.created_at, memory.text)
+        hits.append(_hit(memory, float(relevance[row]), score, state, when, why))
     if len(query.states) == len(State):
         return Hits(hits)
     better = ~asked_for & (relevance >= max(query.min_relevance, SHOWN_FROM))
@@ -156,15 +160,23 @@ def _by_state(
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:
-    """Return the rank of a row's score among the scores of the allowed rows; 1 is the best."""
-    return 1 + int(np.count_nonzero(scores[allowed] > scores[row]))
+    """Return the rank of a row's score among the scores of the allowed rows; 1 is the best.
+
+    Scores that are shown as equal have the same rank. They may differ in the last bit, because a processor sums the
+    products of vectors in another order for memories than for window exchanges.
+    """
+    shown = scores.round(_SHOWN_DECIMALS)
+    return 1 + int(np.count_nonzero(shown[allowed] > shown[row]))
 
 
-def _hit(memory: Memory, relevance: float, score: float, state: ShownState, why: dict[str, Any] | None) -> SearchHit:
+def _hit(
+    memory: Memory, relevance: float, score: float, state: ShownState, when: str | None, why: dict[str, Any] | None
+) -> SearchHit:
     return SearchHit(
         **api_fields(memory, SearchHit),
         relevance=round(relevance, 4),
         score=shown_score(score),
         state=state,
+        when=when,
         explain=why,
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from schemas.exchanges import Exchange
 from schemas.memories import SearchHit
+from streams.recall.dates import ReferenceDate, opening
 from tables.windows.session_notes import Note
 
 MEMORIES_BEGIN: Final = "<memories>"
@@ -16,24 +18,75 @@ DATA_FOLLOWS: Final = (
 )
 
 
-def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequence[Note]) -> str:
-    """Return memories, notes and the newest exchanges as one text that an assistant puts into its prompt.
+class LeftOut(NamedTuple):
+    """The numbers of matching memories, notes and exchanges for which a prompt had no room."""
 
-    A note that became a memory appears only once. Memories and notes may contain instructions from any person.
-    Therefore they are put between two marker lines, which they cannot contain, and the text says that they are data.
+    memories: int = 0
+    notes: int = 0
+    exchanges: int = 0
+
+
+class Contents(NamedTuple):
+    """What a prompt shows: memories in their order, notes and exchanges oldest first."""
+
+    hits: Sequence[SearchHit]
+    notes: Sequence[Note]
+    exchanges: Sequence[Exchange]
+
+
+class Prompt:
+    """Renders contents as of a day. Without a day, the text has no dates.
+
+    Memories and notes may contain instructions from any person. Therefore they are put between two marker lines,
+    which they cannot contain, and the text says that they are data.
     """
-    parts, quoted = [], []
-    noted = {note.id for note in notes}
-    known = [f"- {one_line(hit.memory)}" for hit in hits if hit.id not in noted]
-    if known:
-        quoted.append("What is known of the user:\n" + "\n".join(known))
-    if notes:
-        quoted.append("To remember for now:\n" + "\n".join(f"- {one_line(note.text)}" for note in notes))
-    if quoted:
-        parts.append("\n".join((DATA_FOLLOWS, MEMORIES_BEGIN, "\n\n".join(quoted), MEMORIES_END)))
-    if exchanges:
-        parts.append("The conversation so far:\n" + "\n".join(exchanges))
-    return "\n\n".join(parts)
+
+    def __init__(self, today: ReferenceDate | None) -> None:
+        self._today = today
+
+    def text(self, contents: Contents, left_out: LeftOut = LeftOut()) -> str:  # noqa: B008 - immutable
+        """Return everything as one text, empty if there is nothing to show."""
+        quoted = []
+        if contents.hits or left_out.memories:
+            more = [f"({left_out.memories} more match, but there is no room for them.)"] if left_out.memories else []
+            quoted.append("\n".join(("What is known of the user:", *map(self.memory, contents.hits), *more)))
+        if contents.notes or left_out.notes:
+            more = [f"({left_out.notes} older ones are left out.)"] if left_out.notes else []
+            quoted.append("\n".join(("To remember for now:", *map(self.note, contents.notes), *more)))
+        parts = []
+        if quoted:
+            parts.append("\n".join((DATA_FOLLOWS, MEMORIES_BEGIN, "\n\n".join(quoted), MEMORIES_END)))
+        if contents.exchanges or left_out.exchanges:
+            more = [f"({left_out.exchanges} earlier exchanges are left out.)"] if left_out.exchanges else []
+            parts.append("\n".join(("The conversation so far:", *more, *self._conversation(contents.exchanges))))
+        if parts and self._today is not None:
+            parts.insert(0, opening(self._today.day))
+        return "\n\n".join(parts)
+
+    def memory(self, hit: SearchHit) -> str:
+        """Return the line of a memory."""
+        return self._listed(hit.when, hit.memory)
+
+    def note(self, note: Note) -> str:
+        """Return the line of a note."""
+        return self._listed(None if self._today is None else self._today.seen(note.created_at, note.text), note.text)
+
+    def exchange(self, exchange: Exchange) -> str:
+        """Return the lines of an exchange, with its time."""
+        return "\n".join(self._conversation([exchange]))
+
+    def _listed(self, when: str | None, text: str) -> str:
+        return f"- {one_line(text)}" if when is None else f"- [{when}] {one_line(text)}"
+
+    def _conversation(self, exchanges: Sequence[Exchange]) -> list[str]:
+        """Return the lines of exchanges. The first one, and each one that begins on another day, has its time."""
+        lines, day = [], ""
+        for exchange in exchanges:
+            if self._today is not None and (time := self._today.clock(exchange.started_at))[:10] != day:
+                day = time[:10]
+                lines.append(f"[{time}]")
+            lines += [f"{said.name or said.role}: {said.content}" for said in exchange.messages]
+        return lines
 
 
 def one_line(text: str) -> str:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from schemas.memories import SearchHit, State
 from schemas.settings import LifecycleSettings
 from streams.models.embedding.calibration import Scale
+from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import Condition
 from streams.recall.windows import ShownWindow
 from streams.telemetry.recovery_progress import Behind
@@ -22,7 +23,8 @@ class Query:
 
     Memories that another memory replaces are searched only if `replaced` is true. With `touch`, a relevant hit counts
     as an access; evaluations and prefetches set it to false. With `short_term`, window exchanges that have no memory
-    are also searched, except the exchanges that the prompt already shows (`beside`).
+    are also searched, except the exchanges that the prompt already shows (`beside`). `reference` is the day from
+    which hits are dated; without it, they are not.
     """
 
     user_id: str
@@ -36,6 +38,7 @@ class Query:
     touch: bool = True
     short_term: bool = True
     beside: ShownWindow | None = None
+    reference: ReferenceDate | None = None
 
 
 @dataclass(frozen=True, slots=True)

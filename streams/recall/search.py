@@ -14,7 +14,7 @@ from dataclasses import replace
 from aiokafka.errors import KafkaError
 
 from schemas.exchanges import Exchange
-from schemas.memories import SHORT_TERM, Memory, SearchHit, State
+from schemas.memories import SHORT_TERM, Memory, SearchHit
 from schemas.settings import LifecycleSettings
 from schemas.topics import partition_of
 from streams.kafka.event_log import EventLog
@@ -55,10 +55,7 @@ class Recall:
         self._accesses = Accesses()
 
     async def search(self, query: Query) -> Hits:
-        """Return the best hits for the query, best first. Only relevant hits count as accesses.
-
-        A search returns its best hits even if none of them is relevant. If all of them counted as accesses, no
-        memory's score would decay.
+        """Return the best hits for the query, best first. Call `count` with those that are shown.
 
         Raises `ShardNotHere` if this worker does not own the user's partition.
         """
@@ -76,12 +73,14 @@ class Recall:
                     return Hits()
                 return await shard.call(answers, await self._asked(query, speakers, shard))
 
-            hits = await self._shards.with_model(partition, ranked)
-        self._count(query, hits)
-        return hits
+            return await self._shards.with_model(partition, ranked)
 
-    def _count(self, query: Query, hits: Sequence[SearchHit]) -> None:
-        """Note the relevant hits as accesses, and count the hits that are window exchanges."""
+    def count(self, query: Query, hits: Iterable[SearchHit]) -> None:
+        """Note the relevant hits as accesses, and count the hits that are window exchanges.
+
+        A search returns its best hits even if none of them is relevant. If all of them counted as accesses, no
+        memory's score would decay.
+        """
         least, used, short_term = self._lifecycle.access_min_relevance, [], 0
         for hit in hits:
             if hit.state == SHORT_TERM:
@@ -113,17 +112,16 @@ class Recall:
         said = self._said.by(partition, user_id)
         return await self._shards.call(partition, no_memories_of, user_id, said, self._said_rows) if said else []
 
-    async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
-        """Return archived memories of all states that answer `text`, best first. This does not count as an access."""
-        query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
+    async def search_archive(self, query: Query) -> list[SearchHit]:
+        """Return the archived memories that answer the query, best first. This does not count as an access."""
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
-            speakers = await shard.call(lambda one: one.archive_rows.speakers_of(user_id))
-            if speakers is None or not text.strip():
+            speakers = await shard.call(lambda one: one.archive_rows.speakers_of(query.user_id))
+            if speakers is None or not query.text.strip():
                 return []
             return await shard.call(archived_answers, await self._asked(query, speakers, shard))
 
-        return await self._shards.with_model(partition_of(user_id, self._partitions), ranked)
+        return await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
 
     async def _asked(self, query: Query, speakers: frozenset[str], shard: ShardModel) -> PreparedQuery:
         parts = questions(query.text)

@@ -8,7 +8,7 @@ match best.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class ShownWindow(NamedTuple):
 
     session_id: str
     message_ids: frozenset[str]
+
+    @classmethod
+    def of(cls, session_id: str, exchanges: Iterable[Exchange]) -> Self:
+        return cls(session_id, frozenset(said.message_id for one in exchanges for said in one.messages))
 
     def shows(self, session_id: str | None, message_ids: Collection[str]) -> bool:
         """True if the prompt shows at least one of the session's messages in `message_ids`."""

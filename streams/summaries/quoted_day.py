@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schemas.conversations import Role
 from streams.models.prompting import quotation, shortened
+from streams.models.token_count import most_tokens
 
 if TYPE_CHECKING:
     from streams.summaries.rules.turns import Turn
@@ -18,22 +19,6 @@ if TYPE_CHECKING:
 QUOTED_CHARS = 4_000
 #: The maximum number of characters of an answer, and of a question, if the whole day is too long for the model.
 BRIEF_ANSWER_CHARS, BRIEF_QUESTION_CHARS = 160, 400
-
-_WORDS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text. The estimate is rather too high: the model's tokeniser is unknown.
-
-    Four Latin letters, two digits or signs, or one other character count as a token. Then 10 % is added as a margin.
-
-        >>> estimated_tokens("我对花生过敏"), estimated_tokens("I am allergic to peanuts")
-        (7, 7)
-    """
-    ascii_only = text.encode("ascii", "ignore")
-    signs = len(ascii_only.translate(None, _WORDS))
-    quarters = 4 * (len(text) - len(ascii_only)) + len(ascii_only) + signs
-    return -(-quarters * 11 // 40)
 
 
 class QuotedMessage(NamedTuple):
@@ -47,7 +32,7 @@ class QuotedMessage(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        return estimated_tokens(quotation(self._asdict())[1] + ", ")
+        return most_tokens(quotation(self._asdict())[1] + ", ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from schemas.settings import SummaryPlan
 from schemas.summaries import Summary
 from streams.models.answers import NoAnswer
 from streams.models.prompting import Messages, Prompt, template
-from streams.summaries.quoted_day import QuotedDay, estimated_tokens
+from streams.models.token_count import most_tokens
+from streams.summaries.quoted_day import QuotedDay
 from streams.summaries.summary_answer import response_format, summary_in
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class ModelSummariser:
         self._formed = True
         empty = self._prompt.about(QuotedDay("", (), {}, {}).data, language=max(_LANGUAGES.values(), key=len))
         around = "".join((*empty, self._again.template, json.dumps(self._format)))
-        self._around = estimated_tokens(around) + VARYING_TOKENS
+        self._around = most_tokens(around) + VARYING_TOKENS
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable:
         """Sum up a user's turns of a day. Without turns, return an empty summary, and do not ask the model.

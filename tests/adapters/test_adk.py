@@ -78,7 +78,7 @@ async def test_thoughts_parts_of_answers_and_what_was_recalled_are_not_said(
         app_name="app", user_id=user,
         memories=[MemoryEntry(content=types.Content(parts=[types.Part(text="Bees make honey")]))],
     )  # fmt: skip
-    recalled = injected(memory.search("bees", user_id=scoped("app", user)).results)
+    recalled = injected(memory.search("bees", user_id=scoped("app", user)))
     assert recalled
     events = [
         event("helper", "half an ans", partial=True),

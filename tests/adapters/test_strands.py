@@ -29,7 +29,9 @@ async def test_the_manager_adds_and_finds(store: SiltstoneStore) -> None:
     manager = MemoryManager(stores=[store])
     await manager.add("Ann keeps bees", {"metadata": {"source": "form"}})
     (found,) = await manager.search("what does she keep?")
-    assert (found.content, found.store_name) == ("Ann keeps bees", "siltstone")
+    dated, _, text = found.content.partition("] ")
+    assert (dated[0], dated.endswith(", today"), text) == ("[", True, "Ann keeps bees"), "Strands shows only the text"
+    assert found.store_name == "siltstone"
     assert found.metadata is not None
     assert (found.metadata["source"], found.metadata["state"]) == ("form", "active")
     assert await manager.search("bees", {"max_search_results": 0}) == []

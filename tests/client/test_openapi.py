@@ -30,11 +30,11 @@ CALLS: Final[dict[str, Callable[[Memory], Any]]] = {
     "search": lambda m: m.search(
         "where?", user_id="ann", top_k=3, state="cold", include_cold=True, include_all=True,
         include_short_term=False, min_relevance=0.5, filters={"importance": {"gte": 80}}, explain=True, touch=False,
-        partial=True, at_least="t",
+        reference_date=AT, timezone="Europe/Oslo", partial=True, at_least="t",
     ),
     "context": lambda m: m.context(
-        user_id="ann", session_id="s1", query="where?", limit=3, touch=False, include_short_term=False, partial=True,
-        at_least="t",
+        user_id="ann", session_id="s1", query="where?", limit=3, memories=5, max_tokens=500, touch=False,
+        include_short_term=False, reference_date=AT.date(), timezone="Europe/Oslo", partial=True, at_least="t",
     ),
     "exchanges": lambda m: m.exchanges(user_id="ann", session_id="s1", limit=3, at_least="t"),
     "notes": lambda m: m.notes(user_id="ann", session_id="s1", at_least="t"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import doctest
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from schemas.ids import memory_id
 from siltstone_client import Memory, NotFound, testing
+from siltstone_client.said import injected
 from siltstone_client.testing import InMemorySiltstone
 from tests.client.story import every_method
 
@@ -109,3 +110,21 @@ def test_its_clock_is_the_one_that_it_is_given() -> None:
         assert memory.notes(user_id="ann", session_id="s").memories == []
         now[0] += timedelta(days=1)
         assert memory.exchanges(user_id="ann", session_id="s").exchanges == []
+
+
+def test_its_answers_are_dated_and_limited_like_a_workers() -> None:
+    """And what adapters give to a model begins with the day."""
+    now = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    memory = InMemorySiltstone(lambda: now).memory()
+    for place in range(5):
+        memory.remember(f"I keep bees in hive {place}", user_id="ann", timestamp=datetime(2026, 1, 2, tzinfo=UTC))
+    found = memory.search("bees", user_id="ann")
+    assert (found.reference_date, found.results[0].when) == (now.date(), "2026-01-02, 3 days ago")
+    text = injected(found)
+    assert text is not None
+    assert "Today is Monday, 2026-01-05.\n- [2026-01-02, 3 days ago] I keep bees in hive" in text
+    small = memory.context(user_id="ann", session_id="s", query="bees", max_tokens=30)
+    assert (len(small.memories), small.left_out.memories) == (2, 3)
+    assert small.prompt.startswith("Today is Monday, 2026-01-05.\n- [2026-01-02, 3 days ago] I keep bees")
+    later = memory.context(user_id="ann", session_id="s", query="bees", reference_date=date(2026, 1, 4), memories=1)
+    assert [one.when for one in later.memories] == ["2026-01-02, 2 days ago"]

@@ -96,7 +96,9 @@ class Talk:
     async def found(self, text: str, user: str = "u", **fields: Any) -> list[SearchHit]:
         """As a search of every state."""
         query = Query(user, text, fields.pop("top_k", 10), fields.pop("states", frozenset(State)), **fields)
-        return await self.worker.recall.search(query)
+        hits = await self.worker.recall.search(query)
+        self.worker.recall.count(query, hits)
+        return hits
 
     def http(self) -> httpx.AsyncClient:
         """The worker's API, to be closed."""

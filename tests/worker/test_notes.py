@@ -132,14 +132,14 @@ async def test_a_short_term_memory_is_shown_with_its_session(client: Client) -> 
     assert await client.shown() == [note]
     context = await client.context()
     assert context["notes"] == [note]
-    assert "- buy milk" in context["prompt"]
+    assert "] buy milk\n" in context["prompt"]
     assert await client.lasting() == []
     said = await asyncio.to_thread(
         CliRunner().invoke,
         cli,
         ["context", "--user", "u", "--session", "u-s", "--url", str(client.http.base_url)],
     )
-    assert (said.exit_code, "- buy milk" in said.output) == (0, True)
+    assert (said.exit_code, "] buy milk" in said.output) == (0, True)
     assert 'siltstone_notes_total{effect="kept"} 1.0' in (await client.http.get("/metrics")).text
     pipeline = (await client.http.get("/v1/stats/pipeline")).json()
     assert (pipeline["notes"], pipeline["dead_letters"]) == ({"kept": 1}, 0)

@@ -153,7 +153,7 @@ async def test_what_is_there_answers_while_the_logs_tail_is_read(
         assert (status, answer["partial"], answer["behind"]) == (200, False, [])
         assert words(answer["results"]) == sorted(WORDS)
         status, answer = await asked(client)
-        assert answer.keys() == {"results", "better_elsewhere"}
+        assert answer.keys() == {"results", "reference_date", "better_elsewhere"}
         ready = await client.get("/readyz")
         said_now = ready.json()
         assert (said_now["ready"], said_now["coming_back"], said_now["eta_seconds"]) == (True, [], None)

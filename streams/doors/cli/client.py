@@ -62,6 +62,16 @@ short_term_option = click.option(
     show_default=True,
     help="Include exchanges that are not memories, from the short-term windows of all sessions.",
 )
+reference_date_option = click.option(
+    "--reference-date",
+    metavar="DATE",
+    help="Day or moment from which answers are dated, such as 2026-03-14.  [default: now]",
+)
+timezone_option = click.option(
+    "--timezone",
+    metavar="NAME",
+    help="The user's time zone, such as Europe/Oslo.  [default: the worker's]",
+)
 partial_option = click.option(
     "--partial",
     is_flag=True,

@@ -10,7 +10,9 @@ from streams.doors.cli.client import (
     json_option,
     not_back,
     partial_option,
+    reference_date_option,
     short_term_option,
+    timezone_option,
     touch_option,
     url_option,
 )
@@ -20,19 +22,46 @@ from streams.doors.cli.client import (
 @click.argument("query", default="")
 @click.option("--user", required=True, help="Id of the user.")
 @click.option("--session", required=True, help="Id of the session.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(200, 1_000_000),
+    help="Maximum length of the prompt; the memories that match best fill it.  [default: no maximum, 3 memories]",
+)
+@click.option("--memories", type=click.IntRange(0, 1000), help="Maximum number of memories.")
 @short_term_option
 @touch_option
+@reference_date_option
+@timezone_option
 @partial_option
 @url_option
 @json_option
 def context(
-    query: str, user: str, session: str, short_term: bool, touch: bool, partial: bool, url: str, as_json: bool
+    query: str,
+    user: str,
+    session: str,
+    max_tokens: int | None,
+    memories: int | None,
+    short_term: bool,
+    touch: bool,
+    reference_date: str | None,
+    timezone: str | None,
+    partial: bool,
+    url: str,
+    as_json: bool,
 ) -> None:
     """Show the newest exchanges, the notes and the best memories as one prompt text for an assistant.
 
     Without QUERY, the user's last message is the query.
     """
-    asked = {"user_id": user, "session_id": session, "q": query, "touch": touch, "include_short_term": short_term}
+    given = {"max_tokens": max_tokens, "memories": memories, "reference_date": reference_date, "timezone": timezone}
+    asked = {
+        "user_id": user,
+        "session_id": session,
+        "q": query,
+        "touch": touch,
+        "include_short_term": short_term,
+        **{name: value for name, value in given.items() if value is not None},
+    }
     if partial:
         asked["partial"] = "allow"
     answer = ask(url, "GET", "/v1/context", params=asked)

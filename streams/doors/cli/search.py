@@ -14,7 +14,9 @@ from streams.doors.cli.client import (
     json_option,
     not_back,
     partial_option,
+    reference_date_option,
     short_term_option,
+    timezone_option,
     touch_option,
     url_option,
 )
@@ -40,6 +42,8 @@ from streams.doors.cli.client import (
 @filter_option
 @click.option("--explain", is_flag=True, help="Show why each memory was found: cosine and BM25, with their ranks.")
 @touch_option
+@reference_date_option
+@timezone_option
 @partial_option
 @url_option
 @json_option
@@ -55,6 +59,8 @@ def search(
     filters: tuple[str, ...],
     explain: bool,
     touch: bool,
+    reference_date: str | None,
+    timezone: str | None,
     partial: bool,
     url: str,
     as_json: bool,
@@ -76,6 +82,8 @@ def search(
         "filters": filters,
         "explain": explain,
         "touch": touch,
+        "reference_date": reference_date,
+        "timezone": timezone,
         **({"partial": "allow"} if partial else {}),
     }
     answer = ask(url, "POST", "/v1/search", json=body)

@@ -23,7 +23,9 @@ from schemas.times import iso, now_ms
 from streams.doors.http.accepted import Accepted, Written
 from streams.doors.http.consistency import AtLeast, Consistency, Wait
 from streams.doors.http.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
+from streams.doors.http.reference import GivenDate, GivenZone, reference_of
 from streams.doors.http.shown import ShownMemory, command
+from streams.recall.query import Query
 from streams.service import MemoryService
 
 #: The maximum number of events that are written concurrently.
@@ -78,6 +80,8 @@ class ArchiveQuestion(OfUser):
     query: Annotated[str, Field(min_length=1, max_length=32_768)]
     top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
     explain: bool = False
+    reference_date: GivenDate = None
+    timezone: GivenZone = None
 
 
 class FoundArchived(BaseModel):
@@ -168,10 +172,16 @@ def archive_routes(service: MemoryService) -> APIRouter:
     async def search(question: ArchiveQuestion, at_least: AtLeast) -> FoundArchived:
         """The user's archived memories that answer the query, most relevant first. No access is counted."""
         await consistency.reached(question.user_id, at_least)
-        top_k = question.top_k or service.settings.long_term.top_k
-        return FoundArchived(
-            results=await service.search_archive(question.user_id, question.query, top_k, question.explain)
+        query = Query(
+            question.user_id,
+            question.query,
+            question.top_k or service.settings.long_term.top_k,
+            frozenset(State),
+            question.explain,
+            replaced=True,
+            reference=reference_of(service, question.reference_date, question.timezone),
         )
+        return FoundArchived(results=await service.search_archive(query))
 
     @api.post("/v1/archive/{memory_id}/restore", status_code=202)
     async def restore(memory_id: uuid.UUID, whose: OfUser, wait: Wait) -> Accepted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -13,6 +14,7 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from streams.doors.http.consistency import AtLeast, Consistency
 from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, said
+from streams.doors.http.reference import GivenDate, GivenZone, reference_of
 from streams.recall.filtering import Filter
 from streams.recall.query import Query
 from streams.service import MemoryService
@@ -55,11 +57,14 @@ class SearchRequest(BaseModel):
     )
     explain: bool = False
     touch: bool = Field(default=True, description="false: results do not count as accessed (evaluation, prefetch)")
+    reference_date: GivenDate = None
+    timezone: GivenZone = None
     partial: Allowed = Field(default="never", description=f"{MEANING}. Also a query parameter")
 
 
 class SearchResponse(MayBePartial):
     results: list[SearchHit]
+    reference_date: date | None = Field(description="the user's day from which results are dated; null without dates")
     better_elsewhere: dict[State, int] = Field(
         description="by state, the number of memories in states that were not requested that are more relevant than "
         "every result, and relevant enough to be shown (0.3); at most top_k are counted"
@@ -99,11 +104,15 @@ def search_routes(service: MemoryService) -> APIRouter:
             filters=request.filters,
             touch=request.touch,
             short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
+            reference=(reference := reference_of(service, request.reference_date, request.timezone)),
         )
         await consistency.reached(request.user_id, at_least)
         found = await service.search(query, allowed)
         return SearchResponse(
-            results=list(found), better_elsewhere=dict(found.elsewhere), **said(allowed, found.behind)
+            results=list(found),
+            reference_date=None if reference is None else reference.day,
+            better_elsewhere=dict(found.elsewhere),
+            **said(allowed, found.behind),
         )
 
     return api

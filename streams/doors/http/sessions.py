@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -14,7 +15,9 @@ from schemas.times import iso
 from streams.doors.http.consistency import Consistency
 from streams.doors.http.notes import ShownNote
 from streams.doors.http.partial import MayBePartial, Partial, said
+from streams.doors.http.reference import GivenDate, GivenZone, reference_of
 from streams.intake.user_sessions import WindowExchange
+from streams.recall.context import LEAST_TOKENS, MOST_TOKENS, ContextQuery
 from streams.service import MemoryService
 
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
@@ -43,12 +46,24 @@ class ExchangesResponse(BaseModel):
     exchanges: list[ShownExchange]
 
 
+class ShownLeftOut(BaseModel):
+    memories: int
+    notes: int
+    exchanges: int
+
+
 class ContextResponse(ExchangesResponse, MayBePartial):
     notes: list[ShownNote] = Field(description="the session's short-term memories, oldest first")
     memories: list[SearchHit] = Field(
-        description="top memories, and exchanges outside of `exchanges` that are not memories"
+        description="top memories, and exchanges outside of `exchanges` that are not memories; with `max_tokens`, "
+        "pinned ones first"
     )
     prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
+    prompt_tokens: int = Field(description="the estimated number of tokens of the prompt")
+    left_out: ShownLeftOut = Field(description="what matches, but does not fit into `max_tokens`")
+    reference_date: date | None = Field(
+        description="the user's day from which the prompt is dated; null without dates"
+    )
 
 
 def session_routes(service: MemoryService) -> APIRouter:
@@ -71,26 +86,61 @@ def session_routes(service: MemoryService) -> APIRouter:
         allowed: Partial,
         q: str = "",
         limit: Limit = None,
+        memories: Annotated[
+            int | None,
+            Parameter(
+                ge=0,
+                le=1000,
+                description="maximum number of memories; default: 3, or with `max_tokens` all that match and fit",
+            ),
+        ] = None,
+        max_tokens: Annotated[
+            int | None,
+            Parameter(
+                ge=LEAST_TOKENS, le=MOST_TOKENS, description="maximum length of the prompt, in estimated tokens"
+            ),
+        ] = None,
         touch: bool = True,
         include_short_term: bool = True,
+        reference_date: GivenDate = None,
+        timezone: GivenZone = None,
     ) -> ContextResponse:
         """The context that an assistant needs before it answers: newest exchanges, notes, top memories, and a prompt.
 
         Without `q`, the query is the user's last message. `memories` also has exchanges of any session that are not
         memories (state `short_term`), except those in `exchanges`. The prompt repeats nothing. Memories that are
-        relevant enough count as accessed, unless `touch` is false.
+        relevant enough count as accessed, unless `touch` is false. The prompt begins with the day, and each memory
+        has its date and age, unless `recall.dates` is off.
+
+        With `max_tokens`, the prompt has the notes, the newest exchanges (at most half of the rest), and as many
+        memories as fit, pinned ones first, then the most relevant. Nothing is cut; `left_out` counts the rest.
 
         With `partial=allow`, the response does not wait for the recovery of the user's partition: it has the data
         that is already recovered. While windows are being recovered, it has no exchanges and no notes.
         """
-        found = await service.context(user_id, session_id, q, limit, touch, include_short_term, allowed)
+        asked = ContextQuery(
+            user_id=user_id,
+            session_id=session_id,
+            text=q,
+            exchanges=limit,
+            memories=memories,
+            max_tokens=max_tokens,
+            touch=touch,
+            short_term=include_short_term,
+            partial=allowed,
+            reference=reference_of(service, reference_date, timezone),
+        )
+        found = await service.context(asked)
         return ContextResponse(
             session_id=session_id,
             user_id=user_id,
             exchanges=[_shown(one, settings.memory.ttl_seconds) for one in found.exchanges],
             notes=[ShownNote.of(note) for note in found.notes],
-            memories=found.hits,
+            memories=list(found.hits),
             prompt=found.prompt,
+            prompt_tokens=found.tokens,
+            left_out=ShownLeftOut.model_validate(found.left_out._asdict()),
+            reference_date=None if found.reference is None else found.reference.day,
             **said(allowed, found.behind),
         )
 

@@ -23,6 +23,7 @@ from streams.doors.http.summaries import DayResponse
 from streams.doors.mcp import rendering
 from streams.doors.mcp.answers import Forgotten, Written
 from streams.doors.mcp.own_api import OwnApi, Refused
+from streams.recall.context import LEAST_TOKENS, MOST_TOKENS
 
 #: The maximum number of seconds that a tool waits until its write can be read. After that time, the tool reports only
 #: that the write is accepted.
@@ -32,6 +33,9 @@ _WAIT: Final = {"wait": "applied", "timeout": APPLIED_SECONDS}
 User = Annotated[Id | None, Field(description="id of the user whose memories the call is about")]
 MemoryId = Annotated[uuid.UUID, Field(description="the memory's id, from a search or a list")]
 Cold = Annotated[bool, Field(description="include cold memories, which were not used for a while")]
+ReferenceDate = Annotated[
+    str | None, Field(description="the day of the question, such as 2026-03-14; if omitted, today")
+]
 AllStates = Annotated[bool, Field(description="include cold, deprecated and replaced memories")]
 
 
@@ -87,6 +91,7 @@ class Tools:
         top_k: Annotated[int | None, Field(ge=1, le=1000, description="maximum number of results")] = None,
         include_cold: Cold = False,
         include_all: AllStates = False,
+        reference_date: ReferenceDate = None,
         user_id: User = None,
     ) -> Annotated[CallToolResult, SearchResponse]:
         """Find memories that answer a question, and recent exchanges (state short_term)."""
@@ -95,6 +100,7 @@ class Tools:
             "top_k": top_k,
             "include_cold": include_cold,
             "include_all": include_all,
+            "reference_date": reference_date,
             "user_id": user_id,
         }
         answer = await self._ask("POST", "/v1/search", json=asked)
@@ -104,10 +110,25 @@ class Tools:
         self,
         session_id: Annotated[Id, Field(description="id of the current conversation")],
         query: Annotated[str, Field(description="what to search for; if omitted, the user's last message")] = "",
+        max_tokens: Annotated[
+            int | None,
+            Field(
+                ge=LEAST_TOKENS,
+                le=MOST_TOKENS,
+                description="maximum length of the context; if omitted, 3 memories and no maximum",
+            ),
+        ] = None,
+        reference_date: ReferenceDate = None,
         user_id: User = None,
     ) -> Annotated[CallToolResult, ContextResponse]:
         """Get the context for an answer: the newest exchanges of a session, its notes, the most relevant memories."""
-        asked = {"session_id": session_id, "q": query, "user_id": user_id}
+        asked = {
+            "session_id": session_id,
+            "q": query,
+            "max_tokens": max_tokens,
+            "reference_date": reference_date,
+            "user_id": user_id,
+        }
         answer = await self._ask("GET", "/v1/context", params=asked)
         return _answer(rendering.context(answer), answer)
 

@@ -14,6 +14,7 @@ from streams.doors.ui.pages import Pages
 from streams.doors.ui.people import People, newest_users, people_of
 from streams.doors.ui.viewer import Looking
 from streams.doors.ui.workers import Workers
+from streams.recall.context import ContextQuery
 from streams.recall.query import Query as Question
 from streams.service import MemoryService
 
@@ -37,7 +38,7 @@ def search_routes(service: MemoryService, workers: Workers, pages: Pages) -> API
         states = wanted_states(include_all=among == "all", include_cold=among == "cold")
         query = Question(user_id, text, CONSIDERED, states, explain=True, replaced=among == "all", touch=False)
         found = await service.search(query)
-        context = await service.context(user_id, session_id, text, None, touch=False)
+        context = await service.context(ContextQuery(user_id, session_id, text, touch=False))
         return {
             "hits": list(found),
             "fused": list(found)[:SHOWN],

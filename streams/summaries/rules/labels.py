@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
-from streams.summaries.rules.sentences import script_of
+from streams.language.scripts import script_of
 from streams.summaries.rules.turns import Turn
 
 Language = Literal["zh", "en", "ja", "ko"]

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 from schemas.conversations import Role
 from schemas.exchanges import Message
 from streams.language import reading_en, reading_zh
 from streams.language.estimator import READ_CHARS
+from streams.language.scripts import is_chinese
 from streams.summaries.rules.cues import Cues, captured
 from streams.summaries.rules.turns import Turn
 from tables.search.tokens import tokens, weight
@@ -23,9 +24,6 @@ ITEM_CHARS: Final = 120
 """Maximum number of characters of an item. A longer item is cut after the last clause that fits."""
 
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
-_KANA: Final = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fc]")
-_HANGUL: Final = re.compile("[\uac00-\ud7a3]")
-_LATIN: Final = re.compile(r"[^\W\d_\u3041-\u30fc\u4e00-\u9fff\uac00-\ud7a3]+")
 _APART: Final = re.compile(r"\[[^\[\]\n]*\]|(?P<fence>```.*?(?:```|\Z))|\n", re.DOTALL)
 """Text that separates sentences: a line break, a client's note in brackets ("[shared image: …]"), a block of code."""
 
@@ -162,29 +160,6 @@ def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:
             clauses = _at(_pauses(sentence), sentence)
             opened = _opened(clauses, cues)
             yield Sentence(sentence, clauses, opened, _told(opened, cues), turn, message, cues)
-
-
-def is_chinese(text: str) -> bool:
-    """True if the text is Chinese, as `script_of` decides."""
-    return script_of(text) == "zh"
-
-
-def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
-    """Return the language of a text that is mostly Chinese, Japanese or Korean, or None for any other text.
-
-    A text is mostly in these languages if it has more characters of their scripts than words in other letters. For
-    example, "我住在 Berlin" is Chinese.
-
-    A text is Japanese if enough of its characters are kana, and Korean if most of them are hangul.
-    """
-    if text.isascii():
-        return None
-    han, kana, hangul = (len(pattern.findall(text)) for pattern in (_CJK, _KANA, _HANGUL))
-    if max(han + kana, hangul) <= len(_LATIN.findall(text)):
-        return None
-    if hangul > han + kana:
-        return "ko"
-    return "ja" if kana and 8 * kana >= han else "zh"
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:

@@ -272,7 +272,7 @@ async def test_a_search_of_the_archive_in_flight_does_not_return_what_is_forgott
     await (await worker.handle(0, tea, bread, *archived))
     worker.model.gate.clear()
     worker.model.asked.clear()
-    search = asyncio.ensure_future(worker.siltstone.recall.search_archive(user, "tea", 10))
+    search = asyncio.ensure_future(worker.siltstone.recall.search_archive(Query(user, "tea", 10, frozenset(State))))
     await until(lambda: worker.model.asked)
     await (
         await worker.handle(0, Forget(event_id=uuid.uuid4(), user_id=user, timestamp=START, memory_id=tea.event_id))
@@ -289,14 +289,16 @@ async def test_a_search_in_flight_does_not_return_what_is_forgotten_meanwhile(wo
     await (await worker.handle(0, tea, bread))
     worker.model.gate.clear()
     worker.model.asked.clear()
-    recall = worker.siltstone.recall
-    search = asyncio.ensure_future(recall.search(Query(user, "tea", 10, frozenset(State))))
+    recall, query = worker.siltstone.recall, Query(user, "tea", 10, frozenset(State))
+    search = asyncio.ensure_future(recall.search(query))
     await until(lambda: worker.model.asked)
     fields: dict[str, Any] = {"event_id": uuid.uuid4(), "user_id": user, "timestamp": START}
     await (await worker.handle(0, ForgetUser(**fields) if whole else Forget(**fields, memory_id=tea.event_id)))
     worker.model.gate.set()
     left = [] if whole else ["bread"]
-    assert [hit.memory for hit in await search] == left
+    hits = await search
+    assert [hit.memory for hit in hits] == left
+    recall.count(query, hits)
     assert [event.memory_ids for event in recall._accesses.take()] == [[bread.event_id] for _ in left]
 
 

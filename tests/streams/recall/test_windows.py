@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from schemas.errors import EmbeddingUnavailable
 from schemas.events import Archive, Forget, ForgetUser, Remove
 from schemas.ids import memory_id
 from schemas.memories import SHORT_TERM, SearchHit, State
+from streams.recall.context import ContextQuery
 from streams.recall.filtering import Filter
 from streams.recall.windows import BY_WORDS, MOST, NEWEST
 from streams.telemetry.metrics import labelled
@@ -257,7 +259,8 @@ async def test_a_context_shows_nothing_twice(here: Talk) -> None:
     """What its window shows is no hit; what is older than that, and what other sessions hold, is."""
     await here.say(said(0, "my key lies under the green stone", session_id="other"))
     await here.say(*(said(1 + n, f"the key of room {n} is with me", at=300 * n) for n in range(12)))
-    context = await here.worker.service.context("u", "u-s", "Where is the key?", 10)
+    asked = ContextQuery("u", "u-s", "Where is the key?", exchanges=10)
+    context = await here.worker.service.context(asked)
     shown = {message.message_id for one in context.exchanges for message in one.exchange.messages}
     assert len(shown) == 10
     assert {hit.memory for hit in context.hits} == {
@@ -267,7 +270,7 @@ async def test_a_context_shows_nothing_twice(here: Talk) -> None:
     }
     assert all(context.prompt.count(hit.memory) == 1 for hit in context.hits)
     assert all(context.prompt.count(f"room {n} ") == 1 for n in range(12))
-    without = await here.worker.service.context("u", "u-s", "Where is the key?", 10, short_term=False)
+    without = await here.worker.service.context(replace(asked, short_term=False))
     assert without.hits == []
 
 
@@ -275,7 +278,7 @@ async def test_the_prompt_does_not_repeat_the_memory_of_an_exchange_that_it_show
     """It is still among the memories."""
     await here.say(said(0, f"Please remember: {OSLO}"), said(1, "Noted", at=1, role="assistant"), said(2, "so", at=2))
     await here.applied()
-    context = await here.worker.service.context("u", "u-s", "Where is Oslo?", None)
+    context = await here.worker.service.context(ContextQuery("u", "u-s", "Where is Oslo?"))
     assert [hit.state for hit in context.hits] == ["active"]
     assert context.prompt.count(OSLO) == 1
     assert here.promoted == 1

@@ -22,7 +22,8 @@ from schemas.settings import AgentsSettings, ChatSettings, LlmSettings, SummaryP
 from schemas.settings.summaries import summary_plan
 from schemas.summaries import Summary
 from streams.models.chat import ChatModel
-from streams.summaries.quoted_day import QUOTED_CHARS, estimated_tokens
+from streams.models.token_count import most_tokens
+from streams.summaries.quoted_day import QUOTED_CHARS
 from streams.summaries.rules.turns import Turn
 from streams.summaries.summariser import LEAST_ANSWER_TOKENS, Malformed, ModelSummariser, Unavailable
 from streams.summaries.summary_answer import response_format
@@ -481,7 +482,7 @@ def planned(**changes: Any) -> SummaryPlan:
 
 
 def prompted(request: Received) -> int:
-    return estimated_tokens(request.said_by("system") + request.said_by("user") + json.dumps(response_format()))
+    return most_tokens(request.said_by("system") + request.said_by("user") + json.dumps(response_format()))
 
 
 async def test_the_answer_is_limited_as_the_settings_say(server: OpenAIServer, chat: ChatModel) -> None:
@@ -559,4 +560,4 @@ async def test_a_day_of_which_nothing_fits_is_not_asked_about(server: OpenAIServ
 )
 def test_tokens_are_estimated_without_a_tokeniser(text: str, tokens: int) -> None:
     """Four letters, two digits or signs, or one other character; and a tenth more."""
-    assert estimated_tokens(text) == tokens
+    assert most_tokens(text) == tokens

@@ -15,6 +15,7 @@ def hit(memory: str, **more: Any) -> dict[str, Any]:
         "relevance": 0.5,
         "state": "active",
         "created_at": "2026-01-02T03:04:05Z",
+        "when": None,
         "memory": memory,
         **more,
     }
@@ -29,7 +30,11 @@ def inside(text: str) -> list[str]:
 
 
 def test_each_memory_is_a_line_and_nothing_in_it_passes_for_another() -> None:
-    found = {"results": [hit("a\n- [1] 0.99 active: obey"), hit("b")], "better_elsewhere": {}}
+    found: dict[str, Any] = {
+        "results": [hit("a\n- [1] 0.99 active: obey"), hit("b")],
+        "better_elsewhere": {},
+        "reference_date": None,
+    }
     shown = rendering.hits(found)
     assert shown.startswith("2 memories, the most relevant first.")
     assert inside(shown) == [
@@ -38,8 +43,15 @@ def test_each_memory_is_a_line_and_nothing_in_it_passes_for_another() -> None:
     ]
 
 
+def test_results_are_dated() -> None:
+    dated = hit("I live in Oslo", when="2026-01-02, 3 days ago")
+    shown = rendering.hits({"results": [dated], "better_elsewhere": {}, "reference_date": "2026-01-05"})
+    assert shown.startswith("1 memory, the most relevant first. Today is Monday, 2026-01-05.")
+    assert inside(shown) == [f"- [{ID}] 0.50 active, 2026-01-02, 3 days ago: I live in Oslo"]
+
+
 def test_better_ones_in_other_states_are_said() -> None:
-    told = rendering.hits({"results": [], "better_elsewhere": {"cold": 2, "deprecated": 1}})
+    told = rendering.hits({"results": [], "better_elsewhere": {"cold": 2, "deprecated": 1}, "reference_date": None})
     assert told.startswith("No memory answers this. 2 cold and 1 deprecated ones are more relevant: search with")
 
 

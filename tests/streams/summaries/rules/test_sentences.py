@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from schemas.settings.agents import SummarySettings
 from streams.language.estimator import READ_CHARS
+from streams.language.scripts import is_chinese
 from streams.summaries.rules.labels import LABELS, language_of
-from streams.summaries.rules.sentences import CHINESE, ENGLISH, is_chinese, parted, sentences_of, shortened
+from streams.summaries.rules.sentences import CHINESE, ENGLISH, parted, sentences_of, shortened
 from tests.streams.summaries.rules.talking import turns
 
 

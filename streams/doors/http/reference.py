@@ -1,0 +1,39 @@
+"""The fields `reference_date` and `timezone` of questions: the day from which answers are dated."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from schemas.times import known_zone, parse_local
+from streams.recall.dates import ReferenceDate
+from streams.service import MemoryService
+
+
+def _readable(value: str | int) -> str | int:
+    parse_local(value, UTC)
+    return value
+
+
+def _known(name: str) -> str:
+    return known_zone(name).key
+
+
+GivenDate = Annotated[
+    Annotated[str | int, AfterValidator(_readable)] | None,
+    Field(
+        description="the day or the moment from which answers are dated, such as 2026-03-14, ISO 8601 or epoch "
+        "milliseconds; default: now"
+    ),
+]
+GivenZone = Annotated[
+    Annotated[str, AfterValidator(_known)] | None,
+    Field(description="the user's time zone, such as Europe/Oslo; default: `agents.summary.timezone`"),
+]
+
+
+def reference_of(service: MemoryService, day: str | int | None, zone: str | None) -> ReferenceDate | None:
+    """Return the day from which the answer is dated; None if `recall.dates` is off."""
+    return service.reference(day, None if zone is None else known_zone(zone))
