@@ -40,7 +40,8 @@ from tables.memories.making import as_memory
 from tables.memories.near_copies import NearCopies
 from tables.memories.sources import said_by_both, sources
 from tables.memories.workspace import Workspace, Workspaces
-from tables.search.search_rows import Living, SearchRows
+from tables.search.held import Living
+from tables.search.search_rows import SearchRows
 from tables.vectors.index import VectorIndex, Vectors
 
 #: Kinds of memories into which no near-copy is merged.

@@ -55,9 +55,7 @@ class Commit:
         self.index.remove(np.array(self.changes.leaving, np.int64))
 
     def add_vectors(self) -> None:
-        leaving = set(self.changes.leaving)
-        staying = [memory for memory in self.changes.new.values() if memory.seq not in leaving]
-        if staying:
+        if staying := self.changes.staying(self.changes.new):
             self.index.add(
                 np.array([memory.seq for memory in staying], np.int64),
                 cells_of([memory.user_id for memory in staying]),

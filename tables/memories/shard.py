@@ -37,9 +37,9 @@ from tables.memories.workspace import Workspaces
 from tables.reached import CATALOG
 from tables.search.archived_rows import ArchivedRows
 from tables.search.candidates import Candidates
+from tables.search.held import Held
 from tables.search.recent import Recent
-from tables.search.recent_users import RecentUsers
-from tables.search.search_rows import Held, SearchRows
+from tables.search.search_rows import SearchRows
 from tables.search.window_rows import SaidRow
 from tables.vectors import manifest
 from tables.vectors.index import NewIndex, VectorIndex, Vectors, cell_of
@@ -103,7 +103,6 @@ class Shard:
         #: True if the index and the rows lack changes of the catalog, because a step of a commit failed.
         self._behind = False
         self._saved_changes = catalog.changes
-        self._recent_users = RecentUsers(catalog.of_user, recent)
         catalog.rest()
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
@@ -171,7 +170,6 @@ class Shard:
             done = len(spaces.changes.applied)
             spaces.changes.log_end = log_end if position is None else position
             self._commit(spaces.changes, now, position if done == len(left) else None)
-            self._recent_users.follow(spaces.changes, spaces.keys())
             self._bounds.follow(spaces.changes)
             if spaces.changes.changes_archive:
                 self.archive_rows.forget(spaces.keys())
@@ -190,7 +188,6 @@ class Shard:
         Batch(spaces, self.index, self._settings, events, {}, self._bounds, self.rows, now).run()
         spaces.changes.applied, spaces.changes.tombstones = [], []
         self._commit(spaces.changes, now, None)
-        self._recent_users.follow(spaces.changes, spaces.keys())
         self._erase()
 
     def position(self) -> int:
@@ -217,7 +214,9 @@ class Shard:
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """Return a user's memories, oldest first. Calls return the same tuple while it is cached and unchanged."""
-        return self._recent_users.memories_of(user_id)
+        if self._behind:  # the rows may lack changes
+            return tuple(self._catalog.of_user(user_id))
+        return self.rows.memories_of(user_id)
 
     def memory_of(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
         """Return the user's memory with this id, or the memory into which a near-copy with this id was merged."""
@@ -266,7 +265,6 @@ class Shard:
         """Store the states as of `now` (epoch ms). Return the number of users whose memories changed state."""
         users = self._catalog.recompute(now, lifecycle, self.rows.outdate)
         self.rows.follow()
-        self._recent_users.forget(users)
         self._catalog.rest()
         return len(users)
 
@@ -390,7 +388,6 @@ class Shard:
             try:
                 self.rows.close()
             finally:
-                self._recent_users.close()
                 self.archive_rows.forget_all()
                 self._catalog.close()
                 # A reference to a closed shard, as in a cancelled call's traceback, must not keep its parts.

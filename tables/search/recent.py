@@ -9,7 +9,7 @@ from typing import Any, Final
 
 #: The limit in bytes for all shards of a worker together. It is enough for the terms and memories of thousands of
 #: users, and small compared with the other memory of a worker, about a gigabyte. To read an evicted entry again costs
-#: one pass over mapped files, or one SQL statement.
+#: one scan of a RocksDB, or one SQL statement.
 RECENT_BYTES: Final = 64 * 1024 * 1024
 
 

@@ -1,9 +1,8 @@
-"""Search rows: what a search reads of a shard's memories without SQL. They are a cache of the catalog.
+"""Search rows: what a search, and a list of a user's memories, read without SQL. They are a cache of the catalog.
 
 DuckDB stores columns, so it takes ten milliseconds to read two hundred rows that are scattered over a million. With
-search rows, a search reads only one user's memories: what ranking needs and an access changes from memory
-(`standing.py`), terms from one scan of the store on the disk, and the bodies of the memories that are shown
-(`text_store.py`).
+search rows, only one user's memories are read: what ranking needs and an access changes from memory (`standing.py`),
+terms from one scan of the store on the disk, and the bodies of the memories that are shown (`text_store.py`).
 
 The catalog is the truth. Terms and bodies of new memories are written when a search needs them, or a little later by
 `fill`, so that writers need not wait for them. The text of a memory never changes under its number (`seq`), so its
@@ -18,13 +17,13 @@ from __future__ import annotations
 import logging
 import secrets
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from schemas.errors import DataDirError
 from schemas.memories import Memory
@@ -35,9 +34,9 @@ from tables.rocksdb import StoreDamaged
 from tables.runs import Places
 from tables.search.bodies import BODY_FIELDS, body_of, memory_of
 from tables.search.candidates import Candidates, previous
+from tables.search.held import Held, Listed, Living, Sessions, bytes_of
 from tables.search.recent import Recent
 from tables.search.standing import CURRENT, PINNED, Standing
-from tables.search.terms import Terms
 from tables.search.text_store import FOLDER, Stamp, TextStore, hash_of_name
 from tables.search.tokens import RULES
 from tables.vectors.index import Seqs
@@ -53,43 +52,6 @@ _FRESH: Final = 4_096
 _RULES: Final = RULES << 32 | zlib.crc32(",".join(BODY_FIELDS).encode())
 #: Files in which older versions stored the rows.
 _OLDER: Final = ("search.rows", "search.terms", "search.bodies")
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The data of a user's memories, oldest first: their places, and fields that no access changes.
-
-    Valid until the user's memories change.
-    """
-
-    places: Places
-    seqs: Seqs
-    sessions: Sessions
-    terms: Terms
-    previous: Seqs
-    speakers: frozenset[str]
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    @property
-    def bytes(self) -> int:
-        """The estimated size of this object in memory, in bytes."""
-        return 1000 + 8 * len(self.terms.words) + 52 * len(self)
-
-
-class Living(NamedTuple):
-    """The number of a user's current memories (`Memory.current`), and the number of these that are not pinned."""
-
-    current: int
-    loose: int
-
-
-class Sessions(NamedTuple):
-    """For each memory of a user: its `session_number`, uint64[n], and its creation time (epoch ms), int64[n]."""
-
-    numbers: npt.NDArray[np.uint64]
-    created_at: Seqs
 
 
 class SearchRows:
@@ -202,6 +164,21 @@ class SearchRows:
             self._recent.put(key, found, found.nbytes)
         return found
 
+    def memories_of(self, user_id: str) -> tuple[Memory, ...]:
+        """Return a user's memories, oldest first. Calls return the same tuple while it is cached and unchanged."""
+        user = hash_of_name(user_id)
+        found: Listed | None = self._recent.get((self, user, "memories"))
+        if found is None:
+            memories = self.memories(self._places_of(user_id))
+            found = self._listed(user, memories, bytes_of(memories))
+        return found.memories
+
+    def _listed(self, user: int, memories: Iterable[Memory], size: int) -> Listed:
+        """Cache all memories of the user with this hash, and return them. `size` is in bytes."""
+        found = Listed(tuple(sorted(memories, key=attrgetter("created_at", "seq"))), size)
+        self._recent.put((self, user, "memories"), found, size)
+        return found
+
     def candidates(self, held: Held) -> Candidates:
         """Return the data of the memories in `held` that ranking reads, in the order of `held`."""
         rows, places = self._standing.rows, held.places
@@ -219,10 +196,10 @@ class SearchRows:
     def memories(self, places: Places) -> list[Memory]:
         """Return the memories at these places, in the order of `places`.
 
-        A memory is decoded from its body. If it has none, the memory is read from the catalog.
+        A memory is decoded from its body. If it has none and is not fresh, the memory is read from the catalog.
         """
         seqs = self._standing.seqs(places)
-        found: dict[int, Memory] = {}
+        found = {seq: self._fresh[seq] for seq in seqs.tolist() if seq in self._fresh}
         bodies = self._whole(lambda: self._texts.bodies(seqs))
         for ranked, body in zip(self._standing.ranked(places), bodies, strict=True):
             if body is not None:
@@ -241,16 +218,15 @@ class SearchRows:
         Call it before the commit.
         """
         self._texts.discard()
-        leaving = set(changes.leaving)
-        staying = {memory.seq: memory for memory in changes.updated.values() if memory.seq not in leaving}
-        seqs = _numbers(staying)
+        staying = changes.staying(changes.updated)
+        seqs = _numbers(memory.seq for memory in staying)
         self._changed = {}
-        for memory, body in zip(staying.values(), self._whole(lambda: self._texts.bodies(seqs)), strict=True):
+        for memory, body in zip(staying, self._whole(lambda: self._texts.bodies(seqs)), strict=True):
             if body is not None and body != body_of(memory):
                 self._changed[memory.seq] = memory
         self._texts.delete_bodies(_numbers(self._changed))
-        self._leaving = self._rows_of(sorted(leaving))
-        self._write(synced=bool(leaving or self._changed))
+        self._leaving = self._rows_of(sorted(changes.leaving))
+        self._write(synced=bool(changes.leaving or self._changed))
 
     def _rows_of(self, seqs: Sequence[int]) -> list[tuple[int, int]]:
         """Return the rows (user, number) of these memories, without those of the batch itself."""
@@ -260,8 +236,10 @@ class SearchRows:
             found |= {seq: hash_of_name(memory.user_id) for seq, memory in self._catalog.by_seq(missing).items()}
         return [(user, seq) for seq, user in found.items()]
 
-    def outdate(self, seqs: Seqs) -> None:
-        """Delete the bodies of these memories. Call it before a commit that changes state or metadata."""
+    def outdate(self, users: Iterable[str], seqs: Seqs) -> None:
+        """Delete the bodies of these memories of `users`. Call it before a commit that changes state or metadata."""
+        for user_id in users:
+            self._recent.drop((self, hash_of_name(user_id), "memories"))
         for seq in seqs.tolist() if self._fresh else ():
             self._lacking |= self._fresh.pop(seq, None) is not None
         self._bodiless.append(seqs)
@@ -271,19 +249,20 @@ class SearchRows:
 
     def after(self, changes: Changes) -> None:
         """Write the changes into the rows. Call it after their commit."""
-        leaving = set(changes.leaving)
-        if updated := [memory for memory in changes.updated.values() if memory.seq not in leaving]:
+        leaving, updated = changes.leaving, changes.staying(changes.updated)
+        if updated:
             self._standing.update(updated)
             self._fresh |= {memory.seq: memory for memory in updated if memory.seq in self._fresh}
         for memory in self._changed.values():
             self._texts.put_body(memory)
-        if new := sorted((m for m in changes.new.values() if m.seq not in leaving), key=lambda memory: memory.seq):
+        if new := sorted(changes.staying(changes.new), key=lambda memory: memory.seq):
             self._standing.add(new)
             self._keep_fresh(new)
         for seq in leaving:
             self._fresh.pop(seq, None)
             self._ahead.discard(seq)
         self._standing.remove(_numbers(leaving))
+        self._merge([*updated, *new], leaving)
         for user in {user for user, _ in self._leaving or ()}:
             self._recent.drop((self, user))
             self._recent.drop((self, user, "places"))
@@ -294,6 +273,19 @@ class SearchRows:
         """Record that the rows match the catalog. Call it after each commit that changes memories."""
         self._changes, self._leaving = self._catalog.changes, None
         self._write()
+
+    def _merge(self, changed: Sequence[Memory], leaving: Sequence[int]) -> None:
+        """Apply a batch's changes to the cached memories of its users, so that their next list reads none again."""
+        by_user: defaultdict[int, list[Memory]] = defaultdict(list)
+        for memory in changed:
+            by_user[hash_of_name(memory.user_id)].append(memory)
+        for user in by_user.keys() | {user for user, _ in self._leaving or ()}:
+            known: Listed | None = self._recent.get((self, user, "memories"))
+            if known is not None:
+                new = by_user[user]
+                kept = {memory.seq: memory for memory in known.memories}
+                old = [kept.pop(seq) for seq in (*leaving, *(memory.seq for memory in new)) if seq in kept]
+                self._listed(user, [*kept.values(), *new], known.bytes + bytes_of(new) - bytes_of(old))
 
     def _keep_fresh(self, memories: Sequence[Memory]) -> None:
         self._fresh |= {memory.seq: memory for memory in memories}

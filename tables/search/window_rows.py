@@ -18,8 +18,8 @@ import numpy.typing as npt
 from schemas.exchanges import Exchange, render
 from schemas.ids import event_id
 from tables.search.candidates import Candidates, Numbers, previous
+from tables.search.held import Sessions
 from tables.search.recent import Recent
-from tables.search.search_rows import Sessions
 from tables.search.terms import Counted, Terms, counted
 from tables.search.text_store import session_number
 

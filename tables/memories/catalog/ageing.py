@@ -24,6 +24,9 @@ from tables.vectors.index import Seqs
 #: recompute.
 _MANY: Final = 10_000
 
+#: Takes users, and the numbers of their memories that change.
+Before = Callable[[list[str], Seqs], None]
+
 
 class Ageing(Part):
     """Scores and states of the memories in a catalog, by the formulas of `sql/lifecycle.sql`."""
@@ -39,11 +42,11 @@ class Ageing(Part):
         db.execute(statement("states_over_time"))
 
     def recompute(
-        self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None] = lambda seqs: None
+        self, now: int, lifecycle: LifecycleSettings, before: Before = lambda users, seqs: None
     ) -> list[str]:
         """Store the states as of `now` (epoch ms) and record each change. Return the users whose memories changed.
 
-        `before` is called before the commit, with the numbers of the memories whose state changes.
+        `before` is called before the commit, with these users and the numbers of the memories whose state changes.
 
         Only some memories are examined: new ones, those touched since the last call, and those that may be old enough
         for another state by now. All memories are examined in the first call, after a change of settings, and if
@@ -67,7 +70,7 @@ class Ageing(Part):
         changed = "FROM looked_at WHERE from_state <> to_state"
         users = [row[0] for row in self._db.execute(f"SELECT DISTINCT user_id {changed}").fetchall()]
         if users:
-            before(self._db.execute(f"SELECT seq {changed}").fetchnumpy()["seq"])
+            before(users, self._db.execute(f"SELECT seq {changed}").fetchnumpy()["seq"])
             with transaction(self._db):
                 self._db.execute(statement("apply_transitions"), {"at": iso(now)})
                 self._db.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from tables.analysts.copy import Fingerprint, export
 from tables.database.database import ALONE
 from tables.database.migrations import migrate, transaction
 from tables.database.shard_info import InfoTable, ShardInfo
-from tables.memories.catalog.ageing import Ageing
+from tables.memories.catalog.ageing import Ageing, Before
 from tables.memories.catalog.archive import ArchiveTable
 from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.changes import Changes
@@ -40,7 +40,7 @@ from tables.memories.catalog.retention import Retention
 from tables.memories.catalog.stored_vectors import StoredVectors, drop_other_files
 from tables.memories.catalog.users import Users
 from tables.memories.catalog.watermarks import Watermarks
-from tables.vectors.index import ReadVectors, Seqs, Vectors
+from tables.vectors.index import ReadVectors, Vectors
 from tables.vectors.manifest import Stamp
 
 
@@ -231,7 +231,7 @@ class Catalog(CatalogQueries):
             for vectors, slots in zip(self._vector_files, before, strict=True):
                 vectors.wipe(np.setdiff1d(slots, vectors.slots_of(going)))
 
-    def recompute(self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None]) -> list[str]:
+    def recompute(self, now: int, lifecycle: LifecycleSettings, before: Before) -> list[str]:
         """Store the states as of `now` (epoch ms), by `Ageing.recompute`. Return the users whose memories changed."""
         users = self.ageing.recompute(now, lifecycle, before)
         self.changes += bool(users)

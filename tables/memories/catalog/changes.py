@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -158,3 +159,8 @@ class Changes:
     def leaving(self) -> list[int]:
         """The numbers of the rows that leave the table `memories`, and whose vectors leave the index."""
         return [*self.dropped, *(row.seq for row in self.archived)]
+
+    def staying(self, memories: Mapping[int, Memory]) -> list[Memory]:
+        """Return those memories of `new` or `updated` whose rows stay in the table `memories`."""
+        leaving = set(self.leaving)
+        return [memory for seq, memory in memories.items() if seq not in leaving]

@@ -107,7 +107,7 @@ def test_a_users_memories_are_those_of_the_catalog_whatever_the_index_holds(reop
     apply(shard, kept, promotion("2", "b"))
     (seq,) = (memory.seq for memory in shard.memories_of("u") if memory.id == kept.memory_id)
     shard.index.remove(np.array([seq], np.int64))
-    shard._recent_users.forget(["u"])
+    shard.rows._recent.drop_all(shard.rows)
     assert [memory.text for memory in shard.memories_of("u")] == ["1", "2"]
     shard.close()
 

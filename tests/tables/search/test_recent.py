@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
+from pathlib import Path
 
+import pytest
+
+from schemas.memories import Memory
+from schemas.settings import LifecycleSettings, LongTermSettings
+from tables.memories.shard import Shard
+from tables.runs import Places
+from tables.search.held import bytes_of
 from tables.search.recent import Recent
-from tables.search.recent_users import RecentUsers, bytes_of
-from tests.support.making import memory_of
+from tables.search.search_rows import SearchRows
+from tests.support.making import START, axis, promotion
 
 
 def test_the_least_recently_asked_for_leaves_first() -> None:
@@ -51,20 +60,31 @@ def test_an_owner_takes_its_values_away() -> None:
     assert (recent.get((mine, "u")), recent.get((yours, "u")), recent.held) == (None, 2, 10)
 
 
-def test_users_share_one_bound_whichever_shard_they_are_of() -> None:
+def test_users_share_one_bound_whichever_shard_they_are_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest stay: a user who was just asked about is not read again."""
-    memory = memory_of(80)
-    size, reads = bytes_of([memory]), list[str]()
+    reads, memories, place_bytes = list[str](), SearchRows.memories, 8
 
-    def read(user: str) -> list[object]:
-        reads.append(user)
-        return [memory]
+    def read(rows: SearchRows, places: Places) -> list[Memory]:
+        found = memories(rows, places)
+        reads.extend(memory.user_id for memory in found)
+        return found
 
-    recent = Recent(2 * size)
-    one, other = RecentUsers(read, recent), RecentUsers(read, recent)  # type: ignore[arg-type]
-    for shard, user in ((one, "a"), (other, "b"), (one, "c"), (one, "c"), (other, "b"), (one, "a")):
-        shard.memories_of(user)
-    assert reads == ["a", "b", "c", "a"]
+    def opened(name: str, recent: Recent) -> Shard:
+        shard = Shard(0, tmp_path / name, "toy", 8, LongTermSettings(), LifecycleSettings(), recent)
+        stack.callback(shard.close)
+        told = [promotion("1", "a", user=user) for user in "abc"]
+        shard.apply(told, {event.event_id: axis(1) for event in told}, START)
+        return shard
+
+    with ExitStack() as stack:
+        alone = opened("alone", Recent())
+        recent = Recent(2 * (bytes_of(alone.memories_of("a")) + place_bytes))
+        one, other = opened("one", recent), opened("other", recent)
+        monkeypatch.setattr(SearchRows, "memories", read)
+        for shard, user in ((one, "a"), (other, "b"), (one, "c"), (one, "c"), (other, "b"), (one, "a")):
+            assert len(shard.memories_of(user)) == 1
+        assert reads == ["a", "b", "c", "a"]
+    assert recent.held == 0
 
 
 def test_threads_leave_the_count_right() -> None:

@@ -15,15 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import DataDirError
-from schemas.events import Edit, ForgetUser, LongTermEvent, Pin, Touch
+from schemas.events import Archive, Edit, ForgetUser, LongTermEvent, Pin, Promotion, Restore, Supersede, Touch
 from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
+from tables.memories.committing import Commit
 from tables.memories.shard import Shard
+from tables.rocksdb import StoreDamaged
 from tables.search import search_rows
 from tables.search.candidates import Candidates
+from tables.search.held import bytes_of
 from tables.search.recent import Recent
-from tables.search.text_store import FOLDER, TextStore
+from tables.search.text_store import FOLDER, TextStore, hash_of_name
 from tests.support.examples import examples
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import COMMANDS, WHO, event, vectors_of
@@ -49,6 +52,15 @@ def said(shard: Shard, *events: LongTermEvent) -> None:
 
 def shown(shard: Shard, user: str = "u") -> list[Memory]:
     return shard.rows.memories(shard.held(user).places)
+
+
+def listed(shard: Shard) -> None:
+    """The memories of a list are those of the catalog's rows, in the same order. No second reading is needed."""
+    for user in WHO:
+        held = shard.memories_of(user)
+        assert held == tuple(shard._catalog.of_user(user))
+        assert shard.memories_of(user) is held
+        assert shard.rows._recent.get((shard.rows, hash_of_name(user), "memories")).bytes == bytes_of(held)
 
 
 def the_same(shard: Shard) -> None:
@@ -80,9 +92,11 @@ def test_what_is_searched_is_what_the_catalog_holds(
             shard.apply(events[start:end], vectors, START)
             start = end
             for _ in range(data.draw(st.integers(0, 2))):
-                match data.draw(st.sampled_from(["ask", "age", "fill", "kill", "close", "lose"])):
+                match data.draw(st.sampled_from(["ask", "list", "age", "fill", "kill", "close", "lose"])):
                     case "ask":
                         the_same(shard)
+                    case "list":
+                        listed(shard)
                     case "age":
                         shard.recompute(START + data.draw(st.integers(0, 60)) * DAY_MS, LifecycleSettings())
                     case "fill":
@@ -97,7 +111,94 @@ def test_what_is_searched_is_what_the_catalog_holds(
                             kept = sorted((folder / str(lives - 1) / FOLDER).iterdir())
                             data.draw(st.sampled_from(kept)).unlink()
                         shard = opened(folder / str(lives - 1), limit)
+        listed(shard)
         the_same(shard)
+        listed(shard)
+
+
+def damaged_once() -> Callable[[], object]:
+    results: Iterator[object] = iter([StoreDamaged("Corruption: of a test"), None])
+
+    def read() -> object:
+        if isinstance(result := next(results), StoreDamaged):
+            raise result
+        return result
+
+    return read
+
+
+#: By name, what happens to a shard in which `u` has two memories. The second that was told is the older one.
+HAPPENS: dict[str, Callable[[Shard, list[Promotion]], object]] = {
+    "nothing": lambda shard, told: None,
+    "a new one, dated before the others": lambda shard, told: said(shard, promotion("0", "z", at=START - 1)),
+    "edited metadata": lambda shard, told: said(
+        shard, event(Edit, "u", memory_id=told[0].memory_id, metadata={"mood": "fine"})
+    ),
+    "an edited text": lambda shard, told: said(shard, event(Edit, "u", memory_id=told[0].memory_id, text="other")),
+    "accessed": lambda shard, told: said(shard, touch(told[0].memory_id, at=START + 7)),
+    "pinned": lambda shard, told: said(shard, event(Pin, "u", memory_id=told[1].memory_id)),
+    "recomputed": lambda shard, told: shard.recompute(START + 90 * DAY_MS, LifecycleSettings()),
+    "superseded": lambda shard, told: said(
+        shard, event(Supersede, "u", memory_id=told[0].memory_id, by=told[1].memory_id)
+    ),
+    "a near-copy": lambda shard, told: said(
+        shard, event(Touch, "u", memory_ids=[]), promotion("1", "z", at=START + 9)
+    ),
+    "archived": lambda shard, told: said(shard, event(Archive, "u", memory_id=told[0].memory_id)),
+    "archived at once": lambda shard, told: said(
+        shard, *(new := [promotion("5", "z")]), event(Archive, "u", memory_id=new[0].memory_id)
+    ),
+    "archived and restored": lambda shard, told: said(
+        shard, *(event(kind, "u", memory_id=told[0].memory_id) for kind in (Archive, Restore))
+    ),
+    "deleted": lambda shard, told: said(shard, forget(told[0].memory_id)),
+    "forgotten ahead": lambda shard, told: shard.forget_ahead([forget(told[1].memory_id)], START),
+    "the user forgotten": lambda shard, told: said(shard, event(ForgetUser, "u", START + 5)),
+    "filled": lambda shard, told: shard.rows.fill(100),
+    "searched": lambda shard, told: shown(shard),
+    "erased": lambda shard, told: shard.rows.erase(),
+    "damage that is met": lambda shard, told: shard.rows._whole(damaged_once()),
+}
+#: After these, the user's memories are what they were.
+UNCHANGED = ("nothing", "archived at once", "filled", "searched", "erased", "damage that is met")
+
+
+@pytest.mark.parametrize("asked", ["before", "after a restart", "not before", "of the others"])
+@pytest.mark.parametrize("what", HAPPENS)
+def test_a_list_has_what_the_catalog_holds_oldest_first(tmp_path: Path, what: str, asked: str) -> None:
+    """Whether it was in the cache or not; and it is the same tuple until a memory of the user changes."""
+    with ExitStack() as stack:
+        shard = opened(tmp_path / "0")
+        stack.callback(lambda: let_go(shard))
+        told = [promotion(f"{place}", f"{place}", at=START + 2 - place) for place in range(2)]
+        said(shard, *told, promotion("2", "a", user="v"))
+        if asked == "after a restart":
+            while shard.rows.fill(100):
+                pass
+            shard.close()
+            shard = opened(tmp_path / "0")
+        before = {user: shard.memories_of(user) for user in WHO if asked != "not before"}
+        if asked == "of the others":
+            shard.rows._recent.drop((shard.rows, hash_of_name("u"), "memories"))
+        HAPPENS[what](shard, told)
+        listed(shard)
+        if asked in ("before", "after a restart"):
+            assert (shard.memories_of("u") is before["u"]) == (what in UNCHANGED)
+            assert (shard.memories_of("v") is before["v"]) == (what != "recomputed")
+
+
+def test_a_batch_changes_the_memories_at_hand_without_reading_them(
+    shard: Shard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, the next batch reads neither the catalog nor the store for a list of them."""
+    told = [promotion(f"{place}", f"{place}") for place in range(8)]
+    said(shard, *told[:5])
+    shard.rows.fill(100)
+    shard.memories_of("u")
+    said(shard, *told[5:], touch(told[1].memory_id), forget(told[2].memory_id))
+    counts = counting(monkeypatch, shard)
+    assert [memory.text for memory in shard.memories_of("u")] == ["0", "1", "3", "4", "5", "6", "7"]
+    assert counts == {"statements": 0, "bodies": 0}
 
 
 def copy(of: Path, to: Path) -> None:
@@ -149,12 +250,15 @@ def test_a_first_search_asks_no_sql_however_many_other_users_there_are(
     shard.rows.candidates(held)
     shard.rows.memories(held.places[:3])
     assert counts == {"statements": 0, "bodies": 3}
+    assert len(shard.memories_of("u")) == 8
+    assert counts == {"statements": 0, "bodies": 11}
     shard.close()
 
 
 def test_what_was_just_written_is_searched_without_sql(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     said(shard, promotion("1", "a"))
     counts = counting(monkeypatch, shard)
+    assert [memory.text for memory in shard.memories_of("u")] == ["1"]
     assert [memory.text for memory in shown(shard)] == ["1"]
     assert counts["statements"] == 0
 
@@ -212,7 +316,7 @@ def test_what_the_disk_has_lost_is_made_again(
     shard.close()
 
 
-@pytest.mark.parametrize("met_by", ["a search", "an erasure", "a count", "an edit"])
+@pytest.mark.parametrize("met_by", ["a search", "a list", "an erasure", "a count", "an edit"])
 def test_damage_that_is_met_later_costs_time_and_nothing_else(tmp_path: Path, met_by: str) -> None:
     shard = opened(tmp_path / "0")
     told = [promotion(f"{place}", f"{place}") for place in range(8)]
@@ -229,6 +333,8 @@ def test_damage_that_is_met_later_costs_time_and_nothing_else(tmp_path: Path, me
     match met_by:
         case "an erasure":
             shard.rows.erase()
+        case "a list":
+            assert len(shard.memories_of("u")) == 8
         case "a count":
             assert shard.rows.living("u").current == 8
         case "an edit":
@@ -333,15 +439,51 @@ def test_an_access_writes_no_body(shard: Shard, monkeypatch: pytest.MonkeyPatch)
     the_same(shard)
 
 
-def test_a_full_disk_puts_filling_off(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise DataDirError(Path(), "No space left on device")
+def full(*_: object, **__: object) -> None:
+    raise DataDirError(Path(), "No space left on device")
 
+
+def test_a_full_disk_puts_filling_off(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     said(shard, promotion("1", "a"))
     with monkeypatch.context() as patched:
         patched.setattr(TextStore, "write", full)
         assert shard.rows.fill(10) == 0
     the_same(shard)
+
+
+@pytest.mark.parametrize("state", ["fresh", "lacking", "without bodies"])
+def test_a_list_needs_no_room_on_the_disk(shard: Shard, monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    said(shard, *(promotion(f"{place}", f"{place}") for place in range(8)))
+    if state == "lacking":
+        shard.rows._fresh.clear()
+        shard.rows._lacking = True
+    elif state == "without bodies":
+        shard.rows.fill(100)
+        shard.recompute(START + 90 * DAY_MS, LifecycleSettings())
+    with monkeypatch.context() as patched:
+        patched.setattr(TextStore, "write", full)
+        listed(shard)
+    the_same(shard)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("step", ["follow", "remove_vectors", "add_vectors"])
+def test_a_list_shows_what_was_committed_though_the_rows_lack_it(
+    shard: Shard, monkeypatch: pytest.MonkeyPatch, step: str, asked: bool
+) -> None:
+    """Nothing that was forgotten is listed until the next opening repairs the rows."""
+    one = promotion("1", "a")
+    said(shard, one)
+    if asked:
+        shard.memories_of("u")
+
+    def failed(commit: Commit) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Commit, step, failed)
+    with pytest.raises(OSError, match="Input/output error"):
+        said(shard, forget(one.memory_id), promotion("2", "b"))
+    assert [memory.text for memory in shard.memories_of("u")] == ["2"]
 
 
 def test_users_who_were_asked_for_leave_when_their_bytes_are_needed(tmp_path: Path) -> None:

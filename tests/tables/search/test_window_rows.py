@@ -9,7 +9,7 @@ from schemas.sessions import Session
 from streams.intake.agent import promotion
 from streams.intake.rules.decision import Decision
 from tables.search.candidates import Candidates
-from tables.search.search_rows import Sessions
+from tables.search.held import Sessions
 from tables.search.terms import Terms, counted
 from tables.search.text_store import session_number
 from tables.search.window_rows import SaidRow, SaidRows, with_said
