@@ -14,8 +14,9 @@ memories.
 
 A hit is a memory that holds evidence; in LongMemEval a session, at the rank of its first memory (`unit`). R@k is the
 share of a question's evidence in the first k, `recall_all` the share of questions with all of it there; MRR and
-NDCG@10 have their usual definitions. Pieces of evidence in one memory count as one; pieces that `weighted` dropped
-count as not found. `--limit` asks this many questions of each set, spread over it: a first look, not a result.
+NDCG@10 have their usual definitions. `current_first` is the share of the questions about an updated statement where
+no outdated one is before the one that holds. Pieces of evidence in one memory count as one; pieces that `weighted`
+dropped count as not found. `--limit` asks this many questions of each set: a first look, not a result.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 
 # isort: split
 
+import math
 import shlex
 import sys
 from collections import defaultdict
@@ -42,15 +44,15 @@ from streams.doors.cli.process import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.evidence.asking import answers, fed
-from benchmarks.evidence.measures import Group, fused, measured, places_of, ranks_of, units_of
+from benchmarks.evidence.asking import answers, fed, plain
+from benchmarks.evidence.measures import Group, current_first, fused, measured, places_of, ranks_of, units_of
 from benchmarks.evidence.picture import draw
 from benchmarks.evidence.sets import EvidenceSet, beam, line_files, loaded, longmemeval
 
 POLICIES: Final = ("all", "weighted")
 #: The sets in the folder, each with its speakers' names if they are known.
-SETS: Final = ("locomo_en", "memdaily_dedup_zh")
-SHOWN: Final = ("r1", "r3", "r5", "r10", "recall_all10", "mrr", "ndcg10")
+SETS: Final = ("locomo_en", "memdaily_dedup_zh", "automemory_en", "rhelm_en", "longmemeval_en")
+SHOWN: Final = ("r1", "r3", "r5", "r10", "recall_all10", "mrr", "ndcg10", "current_first")
 
 #: Each question's measures, by the ranking's name and the kind of question.
 Found = dict[str, dict[str, list[dict[str, float]]]]
@@ -90,12 +92,16 @@ async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> 
             number = 0
             async for question, hits in answers(worker, asked.questions, explain=policy == "all", quiet=quiet):
                 ranked = orders(hits) if policy == "all" else {"siltstone": hits}
+                if policy == "all" and question.updates:
+                    ranked["siltstone without updates"] = await plain(worker, question)
                 for name, order in ranked.items():
                     places = places_of(held(order, asked.unit))
                     if len(units) == number:
                         units.append(units_of(question.evidence, places))
                     named = f"{name}, {policy}" if name == "siltstone" else name
-                    found[named][question.kind].append(measured(ranks_of(units[number], places)))
+                    figures = measured(ranks_of(units[number], places))
+                    figures["current_first"] = current_first(question.updates, places)
+                    found[named][question.kind].append(figures)
                 number += 1
     return found
 
@@ -110,7 +116,8 @@ def means(found: Found) -> Figures:
 
 
 def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {measure: round(float(np.mean([row[measure] for row in rows])), 4) for measure in rows[0]}
+    values = {measure: [row[measure] for row in rows if not np.isnan(row[measure])] for measure in rows[0]}
+    return {measure: round(float(np.mean(found)), 4) if found else math.nan for measure, found in values.items()}
 
 
 def sets_of(data: Path | None, lme: Path | None, beams: Path | None) -> Iterator[EvidenceSet]:

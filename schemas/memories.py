@@ -39,6 +39,12 @@ class Column:
     compared: bool = True
 
 
+#: The metadata key for the time (epoch ms) at which a statement was said again, in a near-copy.
+SAID_AGAIN: Final = "siltstone.said_at"
+#: The metadata key with which a user says that a memory still holds, whatever a newer one states.
+STILL_HOLDS: Final = "still_holds"
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One long-term memory. Times are epoch milliseconds. `importance` is 0-100, as of `last_accessed`.
@@ -66,6 +72,12 @@ class Memory:
     summarized_by: Annotated[uuid.UUID | None, Column("UUID")] = None
     superseded_by: Annotated[uuid.UUID | None, Column("UUID")] = None
     topic: Annotated[str | None, Column("VARCHAR", filter="topic")] = None
+
+    @property
+    def said_at(self) -> int:
+        """When it was said last (epoch ms). It is later than `created_at` if a near-copy was merged into it."""
+        again = self.meta.get(SAID_AGAIN)
+        return max(again, self.created_at) if isinstance(again, int) else self.created_at
 
     @property
     def current(self) -> bool:
@@ -176,6 +188,10 @@ class SearchHit(BaseModel):
     summarized_by: uuid.UUID | None = None
     topic: str | None = None
     pinned: bool = False
+    valid_to: str | None = Field(
+        default=None, description="when a newer memory stated something else about the same, if one did"
+    )
+    updated_by: uuid.UUID | None = Field(default=None, description="id of that newer memory")
     when: str | None = Field(
         default=None,
         description="the day when it was said, and how long ago that is, in Chinese if the memory is; null if dates "

@@ -82,13 +82,25 @@ async def answers(
 ) -> AsyncIterator[tuple[Question, list[SearchHit]]]:
     """Each question with all of its user's memories, in every state, best first. Windows are left out."""
     for question in track(list(questions), "asking", console=Console(stderr=True, quiet=quiet)):
-        query = Query(
-            user_id=question.user_id,
-            text=question.text,
-            top_k=ALL_OF_THEM,
-            states=frozenset(State),
-            explain=explain,
-            touch=False,
-            short_term=False,
-        )
-        yield question, await worker.recall.search(query)
+        yield question, await worker.recall.search(_query(question, explain))
+
+
+async def plain(worker: Siltstone, question: Question) -> list[SearchHit]:
+    """The same memories by relevance alone: newer statements are not put before older ones."""
+    worker.recall._updates = False
+    try:
+        return await worker.recall.search(_query(question, explain=False))
+    finally:
+        worker.recall._updates = True
+
+
+def _query(question: Question, explain: bool) -> Query:
+    return Query(
+        user_id=question.user_id,
+        text=question.text,
+        top_k=ALL_OF_THEM,
+        states=frozenset(State),
+        explain=explain,
+        touch=False,
+        short_term=False,
+    )

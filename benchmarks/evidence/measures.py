@@ -43,6 +43,19 @@ def measured(ranks: Sequence[float]) -> dict[str, float]:
     }
 
 
+def current_first(updates: Sequence[tuple[str, str]], places: Mapping[str, float]) -> float:
+    """1 if no outdated statement is before the one that updates it, else 0; NaN if the question has no such pair.
+
+    An outdated statement that is not found is not before it.
+    """
+    pairs = list(updates)
+    if not pairs:
+        return math.nan
+    return float(
+        all(places.get(new, math.inf) < places.get(old, math.inf) or old not in places for old, new in pairs)
+    )
+
+
 def places_of(order: Iterable[Collection[str]]) -> dict[str, int]:
     """The rank of each message or session in a ranking of memories that hold them; the first place counts."""
     places: dict[str, int] = {}

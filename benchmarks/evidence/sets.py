@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,10 +29,13 @@ MOST_BYTES: Final = 32_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    """A question. `updates` are pairs of messages: an outdated statement, and the evidence that states what holds."""
+
     user_id: str
     text: str
     kind: str
     evidence: tuple[Group, ...]
+    updates: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,35 @@ def named(messages: Lines, users: Lines) -> Lines:
     return [{**message, "name": names[message["user_id"]].get(message["role"])} for message in messages]
 
 
-def questions_of(asked: Lines) -> list[Question]:
+def questions_of(asked: Lines, said: Lines) -> list[Question]:
     """The questions with evidence, without adversarial ones, which ask for something that was never said."""
+    messages = {one["message_id"]: one for one in said if "message_id" in one}
     return [
-        Question(q["user_id"], q["question"], q["category"], tuple(_group(one) for one in evidence))
+        Question(
+            q["user_id"],
+            q["question"],
+            q["category"],
+            tuple(_group(one) for one in evidence),
+            tuple(_updates(q.get("forbidden_message_ids") or (), q["evidence_message_ids"], messages)),
+        )
         for q in asked
         if (evidence := q.get("evidence_equivalents") or q["evidence_message_ids"]) and q["category"] != "adversarial"
     ]
+
+
+def _updates(
+    outdated: Iterable[str], evidence: Iterable[str], messages: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Pair each outdated message with the later piece of evidence that has the most words of it, at least half."""
+    for old in outdated:
+        words = set(messages[old]["content"].lower().split()) if old in messages else set()
+        shares = {
+            one: len(words & set(messages[one]["content"].lower().split())) / len(words)
+            for one in evidence
+            if words and one in messages and messages[one]["timestamp"] > messages[old]["timestamp"]
+        }
+        if shares and max(shares.values()) >= 0.5:
+            yield old, max(shares, key=lambda one: shares[one])
 
 
 def _group(one: str | list[str]) -> Group:
@@ -82,7 +107,7 @@ def line_files(messages: Path, questions: Path, users: Path | None = None) -> Ev
     said = named(lines(messages), lines(users)) if users else lines(messages)
     files = [messages, questions, *([users] if users else [])]
     return EvidenceSet(
-        messages.name.partition(".")[0], "memory", said, questions_of(lines(questions)), digest_of(files)
+        messages.name.partition(".")[0], "memory", said, questions_of(lines(questions), said), digest_of(files)
     )
 
 

@@ -63,4 +63,9 @@ class MemorySettings(Section):
         description="limit for windows in a worker's memory, such as 512MiB: it holds the sessions with the newest "
         "messages; the others are only on the disk. Unset: a sixteenth of the memory",
     )
+    updates: Literal["rank", "off"] = Field(
+        default="rank",
+        description="`rank`: of two statements about the same, such as a home or a deadline, the newer one is ranked "
+        "before the older one, which is dated until then; `off`: by relevance alone",
+    )
     scoring: ScoringSettings = ScoringSettings()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from schemas.lifecycle import in_states, scores_of, state_of
 from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, api_fields, shown_score
+from schemas.times import iso
 from streams.recall.query import Hits, PreparedQuery
 from streams.recall.ranking import bm25, carry, fuse, top
+from streams.recall.updates import newest_first, outdated
 from streams.recall.windows import as_memory
 from streams.runtime.cancellation import cancellable
 from tables.memories.items import KIND as ITEM
@@ -110,7 +112,12 @@ def _ranked(
             all(one.matches(memory) for one in query.filters) and not is_expired(memory, asked.now)
             for memory in cancellable(shown(rows))
         ]
-    best = top(relevance, allowed, query.top_k)
+    best, updates = top(relevance, allowed, query.top_k), dict[int, int]()
+    if asked.updates and len(candidates.stated):
+        updates = outdated(candidates.stated, best, allowed, shown)
+        relevance = newest_first(relevance, updates)
+        best = top(relevance, allowed, query.top_k) if updates else best
+    newer = dict(zip(updates, shown(np.array([*updates.values()], np.int64)), strict=True)) if updates else {}
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
     hits = []
     for row, memory in zip(best.tolist(), shown(best), strict=True):
@@ -127,8 +134,21 @@ def _ranked(
             }
         score = float(scores[row]) if row < memories else memory.importance
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
-        when = None if query.reference is None else query.reference.seen(memory.created_at, memory.text)
-        hits.append(_hit(memory, float(relevance[row]), score, state, when, why))
+        by = newer.get(row)
+        until = None if by is None else by.said_at
+        seen = None if query.reference is None else query.reference.seen(memory.created_at, memory.text, until)
+        hits.append(
+            SearchHit(
+                **api_fields(memory, SearchHit),
+                relevance=round(float(relevance[row]), 4),
+                score=shown_score(score),
+                state=state,
+                valid_to=None if until is None else iso(until),
+                updated_by=None if by is None else by.id,
+                when=seen,
+                explain=why,
+            )
+        )
     if len(query.states) == len(State):
         return Hits(hits)
     better = ~asked_for & (relevance >= max(query.min_relevance, SHOWN_FROM))
@@ -167,16 +187,3 @@ def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], ro
     """
     shown = scores.round(_SHOWN_DECIMALS)
     return 1 + int(np.count_nonzero(shown[allowed] > shown[row]))
-
-
-def _hit(
-    memory: Memory, relevance: float, score: float, state: ShownState, when: str | None, why: dict[str, Any] | None
-) -> SearchHit:
-    return SearchHit(
-        **api_fields(memory, SearchHit),
-        relevance=round(relevance, 4),
-        score=shown_score(score),
-        state=state,
-        when=when,
-        explain=why,
-    )

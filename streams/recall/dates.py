@@ -23,6 +23,7 @@ class _Words(NamedTuple):
     years: str
     ago: str
     ahead: str
+    until: str
     comma: str
 
 
@@ -34,6 +35,7 @@ _ENGLISH: Final = _Words(
     years="{} years",
     ago="{} ago",
     ahead="in {}",
+    until="until {}",
     comma=", ",
 )
 _CHINESE: Final = _Words(
@@ -44,6 +46,7 @@ _CHINESE: Final = _Words(
     years="{} 年",
     ago="{}前",
     ahead="{}后",
+    until="到 {} 为止",
     comma="，",
 )
 
@@ -64,10 +67,16 @@ class ReferenceDate:
     def day(self) -> date:
         return day_of(self.moment, self.zone)
 
-    def seen(self, millis: int, text: str) -> str:
-        """Return the day of a time (epoch ms), and how long ago it is, in Chinese if `text` is Chinese."""
+    def seen(self, millis: int, text: str, until: int | None = None) -> str:
+        """Return the day of a time (epoch ms), and how long ago it is, in Chinese if `text` is Chinese.
+
+        If it did hold only until another time, that day follows.
+        """
         words, day = _CHINESE if is_chinese(text) else _ENGLISH, day_of(millis, self.zone)
-        return f"{day}{words.comma}{_age(day, self.day, words)}"
+        shown = [str(day), _age(day, self.day, words)]
+        if until is not None:
+            shown.append(words.until.format(day_of(until, self.zone)))
+        return words.comma.join(shown)
 
     def clock(self, millis: int) -> str:
         """Return the day and the time of day of a time (epoch ms), such as `2026-03-14 18:05`."""

@@ -47,7 +47,8 @@ class PreparedQuery:
 
     `parts` are the query's text and the single questions in it, and `vectors` are the vectors of the parts,
     float32[parts, d]. `scale` is the scale of the model's cosines, `now` the time of the search (epoch ms). `said`
-    are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors, float32[n, d].
+    are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors, float32[n, d]. With
+    `updates`, statements are ranked before those that they update.
     """
 
     query: Query
@@ -58,6 +59,7 @@ class PreparedQuery:
     lifecycle: LifecycleSettings
     said: Sequence[SaidRow] = ()
     said_vectors: Vectors | None = None
+    updates: bool = True
 
 
 class Hits(list[SearchHit]):

@@ -47,11 +47,12 @@ class Recall:
         clock: Clock,
         partitions: int,
         lifecycle: LifecycleSettings,
+        updates: bool = True,
     ) -> None:
         self._shards, self._said, self._event_log = shards, said, event_log
         self._said_rows = SaidRows()
         self._metrics, self._clock = metrics, clock
-        self._partitions, self._lifecycle = partitions, lifecycle
+        self._partitions, self._lifecycle, self._updates = partitions, lifecycle, updates
         self._accesses = Accesses()
 
     async def search(self, query: Query) -> Hits:
@@ -81,14 +82,17 @@ class Recall:
         A search returns its best hits even if none of them is relevant. If all of them counted as accesses, no
         memory's score would decay.
         """
-        least, used, short_term = self._lifecycle.access_min_relevance, [], 0
+        least, used, short_term, outdated = self._lifecycle.access_min_relevance, [], 0, 0
         for hit in hits:
+            outdated += hit.updated_by is not None
             if hit.state == SHORT_TERM:
                 short_term += 1
             elif hit.relevance >= least:
                 used.append(hit.id)
         if short_term:
             self._metrics.short_term_hits.inc(short_term)
+        if outdated:
+            self._metrics.outdated_hits.inc(outdated)
         if used and query.touch:
             self.accessed(query.user_id, used)
 
@@ -127,7 +131,8 @@ class Recall:
         parts = questions(query.text)
         model = await shard.model()
         vectors = await shard.embed([probe(part, speakers) for part in parts])
-        return PreparedQuery(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
+        scale, now = model.cosine.of(query.text), self._clock.now()
+        return PreparedQuery(query, parts, vectors, scale, now, self._lifecycle, updates=self._updates)
 
     def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
         """Note an access, at the present time, to the user's memories with these ids."""

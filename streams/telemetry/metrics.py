@@ -155,6 +155,11 @@ class Metrics:
             "Hits of searches and contexts that were exchanges of short-term windows, not memories",
             registry=registry,
         )
+        self.outdated_hits = Counter(
+            "siltstone_outdated_hits",
+            "Hits that were ranked behind a newer statement about the same, and dated until then",
+            registry=registry,
+        )
         self.promotion_age = Histogram(
             "siltstone_promotion_age_seconds",
             "Seconds from the production of the record that decides on a promotion until its memory is stored",

@@ -34,7 +34,7 @@ from tables.memories.applied import Applied
 from tables.memories.batching import named_ids
 from tables.memories.bounds import Bounds
 from tables.memories.catalog.changes import NewLink, Tombstone
-from tables.memories.editing import edited, reworded
+from tables.memories.editing import edited, reworded, said_again
 from tables.memories.forgetting import forget
 from tables.memories.making import as_memory
 from tables.memories.near_copies import NearCopies
@@ -291,7 +291,7 @@ class Batch:
         at = event.timestamp
         importance = max(twin.importance, memory.importance) + self.settings.access_increment
         after = replace(
-            said_by_both(pinning.pinned_by_request(twin) if memory.pinned else twin, memory),
+            said_again(said_by_both(pinning.pinned_by_request(twin) if memory.pinned else twin, memory), memory),
             importance=min(100.0, importance),
             last_accessed=max(twin.last_accessed, at),
             message_ids=sources(twin.message_ids, memory.message_ids),

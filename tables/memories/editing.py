@@ -10,13 +10,14 @@ import orjson
 
 from schemas.events import Edit
 from schemas.fields import MAX_METADATA_BYTES
-from schemas.memories import Memory
+from schemas.memories import SAID_AGAIN, Memory
 from schemas.sources import SOURCES, sources_in, together
+from tables.search.statements import statements
 
 #: The metadata key for the names of the speakers of an exchange.
 SPEAKERS: Final = "speakers"
 #: Siltstone's own keys in a memory's metadata: no edit changes them.
-OURS = ("promotion", SPEAKERS, "stored", "summary", "transitions", SOURCES)
+OURS = ("promotion", SPEAKERS, "stored", "summary", "transitions", SOURCES, SAID_AGAIN)
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
@@ -47,6 +48,13 @@ def reworded(memory: Memory, copy: Memory) -> Memory:
     if SPEAKERS in copy.meta:
         meta[SPEAKERS] = copy.meta[SPEAKERS]
     return replace(memory, text=copy.text, meta=meta)
+
+
+def said_again(memory: Memory, copy: Memory) -> Memory:
+    """Return the memory with the time of a near-copy, if the near-copy is newer and makes a statement."""
+    if copy.created_at <= memory.said_at or not statements(copy.text):
+        return memory
+    return replace(memory, meta={**memory.meta, SAID_AGAIN: copy.created_at})
 
 
 def outgrows(meta: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:

@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.memories import Memory
-from tables.search.terms import Terms
+from tables.search.stated import Stated
+from tables.search.terms import Terms, counted
 
 Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Arrays with one element for each memory, and the terms of the memories' texts.
+    """Arrays with one element for each memory, and the terms and statements of the memories' texts.
 
     `seqs`, `last_accessed` (epoch ms) and `previous` are int64[n], `importance` is float64[n], `pinned` and `current`
     (see `Memory.current`) are bool[n]. `previous` is the row of the preceding memory in the same session, or -1.
@@ -30,10 +31,12 @@ class Candidates:
     current: npt.NDArray[np.bool_]
     previous: Numbers
     terms: Terms
+    stated: Stated
 
     @classmethod
     def of(cls, memories: Sequence[Memory]) -> Self:
         """Build the arrays from memories, oldest first."""
+        texts = [counted(memory.text) for memory in memories]
         numbers = {session: number for number, session in enumerate({m.session_id for m in memories} - {None}, 1)}
         return cls(
             seqs=np.array([memory.seq for memory in memories], np.int64),
@@ -42,7 +45,8 @@ class Candidates:
             pinned=np.array([memory.pinned for memory in memories], np.bool_),
             current=np.array([memory.current for memory in memories], np.bool_),
             previous=previous(np.array([numbers.get(memory.session_id, 0) for memory in memories], np.uint64)),
-            terms=Terms.of(memory.text for memory in memories),
+            terms=Terms.joined(texts),
+            stated=Stated.of([one.stated for one in texts], [memory.said_at for memory in memories]),
         )
 
     def __len__(self) -> int:

@@ -13,6 +13,7 @@ import orjson
 
 from schemas.memories import Memory
 from tables.runs import Places
+from tables.search.stated import Stated
 from tables.search.terms import Terms
 from tables.vectors.index import Seqs
 
@@ -45,6 +46,7 @@ class Held:
     seqs: Seqs
     sessions: Sessions
     terms: Terms
+    stated: Stated
     previous: Seqs
     speakers: frozenset[str]
 
@@ -54,7 +56,7 @@ class Held:
     @property
     def bytes(self) -> int:
         """The estimated size of this object in memory, in bytes."""
-        return 1000 + 8 * len(self.terms.words) + 52 * len(self)
+        return 1000 + 8 * len(self.terms.words) + 52 * len(self) + 24 * len(self.stated)
 
 
 class Listed(NamedTuple):

@@ -26,7 +26,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from schemas.errors import DataDirError
-from schemas.memories import Memory
+from schemas.memories import SAID_AGAIN, Memory
 from tables.database.shard_info import ShardInfo
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.catalog.changes import Changes
@@ -139,7 +139,7 @@ class SearchRows:
         one_of_each = self.memories(places[first[speakers > 0]])
         names = frozenset(name for memory in one_of_each for name in memory.meta["speakers"])
         sessions = Sessions(rows.sessions, rows.created_at)
-        return Held(places, rows.seqs, sessions, rows.terms, previous(rows.sessions), names)
+        return Held(places, rows.seqs, sessions, rows.terms, rows.stated, previous(rows.sessions), names)
 
     def _unfilled(self, user_id: str) -> list[int]:
         """Return the numbers of the user's memories whose rows are not written yet, ascending."""
@@ -191,6 +191,7 @@ class SearchRows:
             current=flags & CURRENT > 0,
             previous=held.previous,
             terms=held.terms,
+            stated=held.stated,
         )
 
     def memories(self, places: Places) -> list[Memory]:
@@ -254,7 +255,11 @@ class SearchRows:
             self._standing.update(updated)
             self._fresh |= {memory.seq: memory for memory in updated if memory.seq in self._fresh}
         for memory in self._changed.values():
-            self._texts.put_body(memory)
+            if SAID_AGAIN in memory.meta:
+                self._texts.put(memory)
+                self._recent.drop((self, hash_of_name(memory.user_id)))
+            else:
+                self._texts.put_body(memory)
         if new := sorted(changes.staying(changes.new), key=lambda memory: memory.seq):
             self._standing.add(new)
             self._keep_fresh(new)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from tables.search.statements import statements
 from tables.search.tokens import tokens, weight
 
 Words = npt.NDArray[np.uint64]
@@ -38,10 +39,14 @@ def _weighed(token: str) -> tuple[int, float]:
 
 
 class Counted(NamedTuple):
-    """A text's terms as words of 64 bits, in order of first use, and its length: the sum of its tokens' weights."""
+    """A text's terms as words of 64 bits, in order of first use, and its length: the sum of its tokens' weights.
+
+    `stated` are the words of its statements (`Statement.word`).
+    """
 
     words: list[int]
     length: float
+    stated: list[int]
 
 
 def counted(text: str) -> Counted:
@@ -55,7 +60,7 @@ def counted(text: str) -> Counted:
         hashed, weighs = _weighed(token)
         words.append(hashed | (count if count < MOST else MOST))
         length += count * weighs
-    return Counted(words, length)
+    return Counted(words, length, [one.word for one in statements(text)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Splits texts into index terms, and weighs the terms of a query. All functions are pure and deterministic.
 
-Terms are stored with each memory, so raise `RULES` whenever a rule in this module changes.
+Terms and statements are stored with each memory, so raise `RULES` whenever a rule in this module, or one of
+statements, changes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-#: The version of the rules in this module. Stored terms of another version are recomputed.
-RULES: Final = 2
+#: The version of the rules. Stored terms and statements of another version are recomputed.
+RULES: Final = 3
 
 #: Chinese, Japanese and Korean characters, with 々, 〆 and 〇, and the rare characters of the supplementary planes.
 _CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"

@@ -20,6 +20,7 @@ from schemas.ids import event_id
 from tables.search.candidates import Candidates, Numbers, previous
 from tables.search.held import Sessions
 from tables.search.recent import Recent
+from tables.search.stated import Stated
 from tables.search.terms import Counted, Terms, counted
 from tables.search.text_store import session_number
 
@@ -93,6 +94,7 @@ def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> 
             np.concatenate([sessions.numbers, numbers]), np.concatenate([sessions.created_at, created])
         ),
         terms=held.terms.with_more(terms_of(said)),
+        stated=held.stated.followed_by(Stated.of([row.counted.stated for row in said], created.tolist()), len(held)),
     )
 
 

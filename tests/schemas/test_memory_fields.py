@@ -18,7 +18,7 @@ from tables.database.migrations import migrate
 RENAMED = {"text": "memory", "meta": "metadata"}
 NOT_ANSWERED = {"seq", "user_id"}
 #: Fields that come with the whole memory, not with a hit of a search.
-NOT_HIT = {"last_accessed", "access_count", "pinned", "summary_of"}
+NOT_HIT = {"last_accessed", "access_count", "summary_of"}
 #: Fields that an import computes, or has from an event of its own.
 NOT_EXPORTED = {"seq", "access_count", "state", "summary_of", "summarized_by", "superseded_by"}
 #: Fields that do not come from who remembers.

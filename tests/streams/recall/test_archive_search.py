@@ -16,7 +16,7 @@ from streams.models.embedding.calibration import COSINE
 from streams.recall.answers import archived_answers
 from streams.recall.query import PreparedQuery, Query
 from tables.memories.shard import Shard
-from tables.search import terms
+from tables.search import candidates, terms
 from tables.search.archived_rows import ArchivedRows
 from tables.search.recent import Recent
 from tests.support.calls import Statements
@@ -55,7 +55,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         texts.append(text)
         return count(text)
 
-    monkeypatch.setattr(terms, "counted", noted)
+    monkeypatch.setattr(candidates, "counted", noted)
     return texts
 
 

@@ -10,6 +10,7 @@ from streams.intake.agent import promotion
 from streams.intake.rules.decision import Decision
 from tables.search.candidates import Candidates
 from tables.search.held import Sessions
+from tables.search.stated import Stated
 from tables.search.terms import Terms, counted
 from tables.search.text_store import session_number
 from tables.search.window_rows import SaidRow, SaidRows, with_said
@@ -40,6 +41,7 @@ def test_rows_follow_each_other_in_their_session_by_time_whatever_their_kind() -
         current=np.ones(3, np.bool_),
         previous=np.array([-1, -1, 0]),
         terms=Terms.of(["four", "five", "six"]),
+        stated=Stated.of([[], [7], []], [START, START + 20_000, START + 40_000]),
     )
     where = Sessions(np.array(sessions, np.uint64), START + np.array([0, 20_000, 40_000]))
     said = [row("s", "one", 10), row("s", "two", 30), row("new", "three", 50)]

@@ -1,0 +1,71 @@
+"""The statements of a user's memories as arrays, and which of the memories a newer one updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tables.search.statements import VALUE_BITS
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Updates(NamedTuple):
+    """Rows of memories that are outdated, and for each the row of the memory that updates it: int64[k], int64[k]."""
+
+    older: Numbers
+    newer: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Statements: their row among the user's memories, their `Statement.word`, and when they were said (epoch ms).
+
+    The arrays have k elements each: int64, uint64, int64.
+    """
+
+    rows: Numbers
+    words: npt.NDArray[np.uint64]
+    said_at: Numbers
+
+    @classmethod
+    def of(cls, words: Sequence[Sequence[int]], said_at: Sequence[int]) -> Self:
+        """Build the arrays from the words of each memory, and the times at which the memories were said."""
+        return cls(
+            np.array([row for row, several in enumerate(words) for _ in several], np.int64),
+            np.array([word for several in words for word in several], np.uint64),
+            np.array([at for at, several in zip(said_at, words, strict=True) for _ in several], np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def followed_by(self, other: Stated, rows: int) -> Stated:
+        """Return these statements of `rows` memories, and those of `other`, whose memories come after them."""
+        return Stated(
+            np.concatenate([self.rows, other.rows + rows]),
+            np.concatenate([self.words, other.words]),
+            np.concatenate([self.said_at, other.said_at]),
+        )
+
+    def updates(self) -> Updates:
+        """Return the memories whose statement is not the newest about the same, and gives another value than that.
+
+        A memory is at most once among the older ones: with the newest of the memories that update it.
+        """
+        if len(self) < 2:
+            return Updates(np.empty(0, np.int64), np.empty(0, np.int64))
+        keys, values = self.words >> np.uint64(24), self.words & np.uint64(VALUE_BITS)
+        order = np.lexsort((self.rows, self.said_at, keys))
+        ordered = keys[order]
+        last = np.searchsorted(ordered, ordered, side="right") - 1
+        newest = np.empty(len(order), np.int64)
+        newest[order] = order[last]
+        outdated = np.flatnonzero((values != values[newest]) & (self.rows != self.rows[newest]))
+        by_age = outdated[np.argsort(self.said_at[newest[outdated]], kind="stable")][::-1]
+        older, first = np.unique(self.rows[by_age], return_index=True)
+        return Updates(older, self.rows[newest[by_age[first]]])
