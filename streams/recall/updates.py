@@ -21,7 +21,9 @@ def outdated(
 
     That memory must be allowed, too. A memory whose metadata says that it still holds is not outdated.
     """
-    updates = stated.updates()
+    updates = stated.updates
+    if not len(updates.older):
+        return {}
     pairs = np.isin(updates.older, best) & allowed[updates.newer]
     older, newer = updates.older[pairs], updates.newer[pairs]
     if not len(older):

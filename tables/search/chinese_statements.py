@@ -61,13 +61,15 @@ _OPENING: Final = re.compile(r"^(?:对了|哦|嗯|那个|请记住|记住|记一
 _CUE: Final = re.compile(rf"{_HEADS}|{_CHANGED}|住在|定居|搬[到去进]|岁|体重|叫|跳槽|入职|上班|工作|任职|实习")
 
 
-def may_state(sentence: str) -> bool:
-    """Return whether it is worth while to try the rules on the sentence."""
-    return not sentence.isascii() and _CUE.search(sentence) is not None
+def may_state(text: str) -> bool:
+    """Return whether it is worth while to read the text. This is much cheaper than the rules."""
+    return not text.isascii() and _CUE.search(text) is not None
 
 
 def stated(sentence: str) -> Iterator[Found]:
     """Yield what the sentence states."""
+    if not may_state(sentence):
+        return
     for clause in re.split(r"[，,]", _OPENING.sub("", sentence)):
         yield from _of_a_thing(clause) or _of_a_person(clause)
 

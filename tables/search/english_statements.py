@@ -22,9 +22,11 @@ def _words() -> dict[str, list[str]]:
 
 
 _SECTIONS: Final = _words()
-_CUES: Final = frozenset(
-    part for name in ("heads", "changed", "others") for word in _SECTIONS[name] for part in word.split("-")
+_THING_CUES: Final = frozenset(
+    part for name in ("heads", "changed", "openings") for word in _SECTIONS[name] for part in word.split("-")
 )
+_PERSON_CUES: Final = frozenset(_SECTIONS["lives"])
+_CUES: Final = _THING_CUES | _PERSON_CUES
 _WORD: Final = re.compile(r"[a-z]{3,}")
 
 # Parts of the rules. Capital letters are told apart only where a part says so.
@@ -116,22 +118,25 @@ _ATTRIBUTES: Final = _rule(r"\b(?:new|old|current(?:ly)?|latest|previous|former|
 _OWN: Final = _rule(r"\b(?:my|our)\b")
 
 
-def may_state(sentence: str) -> bool:
-    """Return whether it is worth while to try the rules on the sentence. This is much cheaper than the rules."""
-    return not _CUES.isdisjoint(_WORD.findall(sentence.lower()))
+def may_state(text: str) -> bool:
+    """Return whether it is worth while to read the text. This is much cheaper than the rules."""
+    return not _CUES.isdisjoint(_WORD.findall(text.lower()))
 
 
 def stated(sentence: str) -> Iterator[Found]:
     """Yield what the sentence states."""
-    for about, rule in _OF_OTHERS:
-        if found := rule.search(sentence):
-            yield Found(f"{about} {found['key']}", found["value"], own=True)
-            return
-    for about, rule in _OF_SPEAKER:
-        if found := rule.search(sentence):
-            yield Found(about, found["value"], own=True)
-    for rule in _OF_THINGS:
-        if found := rule.match(sentence):
-            own = _OWN.search(found["key"]) is not None
-            yield Found(_ATTRIBUTES.sub("", found["key"]), found["value"], own)
-            return
+    words = _WORD.findall(sentence.lower())
+    if not _PERSON_CUES.isdisjoint(words):
+        for about, rule in _OF_OTHERS:
+            if found := rule.search(sentence):
+                yield Found(f"{about} {found['key']}", found["value"], own=True)
+                return
+        for about, rule in _OF_SPEAKER:
+            if found := rule.search(sentence):
+                yield Found(about, found["value"], own=True)
+    if not _THING_CUES.isdisjoint(words):
+        for rule in _OF_THINGS:
+            if found := rule.match(sentence):
+                own = _OWN.search(found["key"]) is not None
+                yield Found(_ATTRIBUTES.sub("", found["key"]), found["value"], own)
+                return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ class Updates(NamedTuple):
     newer: Numbers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stated:
     """Statements: their row among the user's memories, their `Statement.word`, and when they were said (epoch ms).
 
@@ -52,8 +53,9 @@ class Stated:
             np.concatenate([self.said_at, other.said_at]),
         )
 
+    @cached_property
     def updates(self) -> Updates:
-        """Return the memories whose statement is not the newest about the same, and gives another value than that.
+        """The memories whose statement is not the newest about the same, and gives another value than that.
 
         A memory is at most once among the older ones: with the newest of the memories that update it.
         """

@@ -49,16 +49,15 @@ def statements(text: str) -> list[Statement]:
     >>> [(sorted(one.key), one.value) for one in statements("We moved the deadline to 3 April.")]
     [(['deadlin'], ('3', 'april'))]
     """
+    text = text[:READ_CHARS]
+    languages = [one for one in _LANGUAGES if one.may_state(text)]
     found: dict[frozenset[str], Statement] = {}
-    for line in text[:READ_CHARS].splitlines():
-        rules = [one for one in _LANGUAGES if one.may_state(line)]
-        if not rules:
-            continue
+    for line in text.splitlines() if languages else ():
         named = _SPEAKER.match(line)
         speaker = tokens(named[1]) if named and not named[1].lower().startswith(_LEADS) else []
         for sentence in _sentences(line[named.end() :] if speaker and named else line):
-            for rule in rules:
-                for one in rule.stated(sentence) if rule.may_state(sentence) else ():
+            for language in languages:
+                for one in language.stated(sentence):
                     statement = _statement(one, speaker)
                     if statement is not None:
                         found.setdefault(statement.key, statement)

@@ -118,7 +118,7 @@ def stated(*texts: str, at: Sequence[int] | None = None) -> Stated:
 
 
 def pairs(given: Stated) -> dict[int, int]:
-    updates = given.updates()
+    updates = given.updates
     return dict(zip(updates.older.tolist(), updates.newer.tolist(), strict=True))
 
 
@@ -158,7 +158,7 @@ def test_as_pair_by_pair(given: list[tuple[int, int, int]]) -> None:
     """By hand: for each key, the newest (of equally old ones the last) against each other one."""
     words = [[key << 24 | value] for key, value, _ in given]
     times = [at for *_, at in given]
-    found = Stated.of(words, times).updates()
+    found = Stated.of(words, times).updates
     expected = {}
     for row, (key, value, _) in enumerate(given):
         newest = max((at, other) for other, (k, _, at) in enumerate(given) if k == key)[1]
