@@ -1,0 +1,1 @@
+"""Time expressions of a text, resolved to windows of time."""
