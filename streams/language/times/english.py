@@ -14,7 +14,7 @@ _MONTHS: Final = (
     r"|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
 )
 _WORDS: Final = {
-    "b": r"(?<![\w'’$€£#./:-])",
+    "b": r"(?<![\w'’$€£#./:-])(?=\w)",
     "e": r"(?![\w]|['’](?!s\b)|[-/.:][0-9])",
     "n": r"(?P<n>[0-9]{1,3}|" + "|".join(sorted(readings.NUMBERS, key=len, reverse=True)) + ")",
     "unit": r"(?P<unit>minute|min|hour|hr|day|week|month|year|yr)s?",
@@ -141,7 +141,7 @@ ENGLISH: Final = Language(
         r"\b(?:every|each|usually|always|normally|often|weekly|daily|generally|typically|whenever)\b", {}
     ),
     again=compiled(r"\b(?:every|each|most|any|some|other) $", {}),
-    sentence_end=re.compile(r"(?<![ap]\.m)(?<!\b[DMS][rst])(?<!\bMrs)[.!?]+(?=\s|$)|[!?\n。！？]"),
+    sentence_end=re.compile(r"(?<![ap]\.m)(?<!\b[DMS][rst])(?<!\bMrs)\.(?=\s|$)|[!?\n。！？]"),
     beside=compiled(r",? ?(?:(?:at|on|in|of|around|about|by) )?(?:the )?", {}),
     between=compiled(r" ?[-–] ?| (?:to|until|till|through) ", {}),
     both=compiled(r" and ", {}),

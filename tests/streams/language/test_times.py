@@ -238,6 +238,7 @@ def test_no_text_raises_and_windows_are_windows(text: str, said_at: int, zone: Z
 
 def patterns() -> list[re.Pattern[str]]:
     found = [pattern for language in (english.RULES, chinese.RULES) for pattern, _ in language]
+    found += [both.sentence_end for both in (english.ENGLISH, chinese.CHINESE)]
     return [*found, windows._PARTS, windows._WORDS, windows._NUMBERS, english_tense._MARKS, chinese_tense._MARKS]
 
 
