@@ -28,7 +28,8 @@ _WORDS: Final = {
     "part": r"(?P<part>凌晨|清晨|早晨|一早|早上|上午|中午|下午|傍晚|晚上|夜里|半夜|深夜)",
     "hour": r"(?P<hour>[0-9]{1,2}|二?十[一二三四]?|[零一二两三四五六七八九])",
     "minute": r"(?P<minute>半|一刻|三刻|[0-9]{1,2}分?|[二三四五]?十[一二三四五六七八九]?分?)?",
-    "holiday": r"(?P<holiday>" + "|".join(readings.HOLIDAYS) + ")",
+    # 国庆 is a given name as well.
+    "holiday": r"(?P<holiday>" + "|".join(readings.HOLIDAYS) + r"|(?<![\u4e00-\u9fff])国庆|(?<=[年在到等过])国庆)",
 }
 
 RULES: Final[tuple[Rule, ...]] = tuple(

@@ -46,7 +46,6 @@ HOLIDAYS: Final = {
     "儿童节": (6, 1),
     "教师节": (9, 10),
     "国庆节": (10, 1),
-    "国庆": (10, 1),
     "万圣节": (10, 31),
     "平安夜": (12, 24),
     "圣诞节": (12, 25),
@@ -195,7 +194,7 @@ def nth(found: Found) -> Reading:
 
 
 def holiday(found: Found) -> Reading:
-    month, day = HOLIDAYS[found.said("holiday")]
+    month, day = HOLIDAYS.get(found.said("holiday")) or HOLIDAYS["国庆节"]
     if year := _year(found):
         return only(calendar.day(date(year, month, day)))
     return by_tense(lambda today: calendar.dates_around(today, month, day))

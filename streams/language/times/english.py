@@ -19,6 +19,7 @@ _WORDS: Final = {
     "n": r"(?P<n>[0-9]{1,3}|" + "|".join(sorted(readings.NUMBERS, key=len, reverse=True)) + ")",
     "unit": r"(?P<unit>minute|min|hour|hr|day|week|month|year|yr)s?",
     "weekday": r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)",
+    "a_weekday": r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tues?|wed|thu|thurs?|fri|sat|sun)\.?)",
     "short_weekday": r"(?P<weekday>mon|tues?|wed|thu|thurs?|fri|sat)",
     "months": _MONTHS,
     "month": f"(?P<month>{_MONTHS})",
@@ -56,6 +57,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ("{way} (?P<period>week|weekend|month|year)(?! of\\b)", readings.calendar_unit),
         ("the {unit} (?P<side>before|after) (?:last|next)", readings.one_further),
         ("{on}{way} {weekday}", readings.weekday_of_week),
+        ("{on}{way} {short_weekday}", readings.weekday_of_week),
         ("{on}(?:this |the )?(?P<way>past|coming) {weekday}", readings.near_weekday),
         ("{on}{weekday}(?: {part})? (?:of )?{way} week", readings.weekday_of_week),
         ("{way} week,? (?:on )?{weekday}(?: {part})?", readings.weekday_of_week),
@@ -77,8 +79,8 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ("{on}{year}-(?P<number>[0-9]{1,2})-(?P<day>[0-9]{1,2})", readings.written),
         ("{on}(?P<first>[0-9]{1,2})(?P<mark>[./])(?P<second>[0-9]{1,2})(?P=mark){year}", readings.numbered),
         ("{on}{year}/(?P<number>[0-9]{1,2})/(?P<day>[0-9]{1,2})", readings.written),
-        ("{on}(?:{weekday},? )?{month} {day}(?:,? {year})?", readings.calendar_date),
-        ("{on}(?:{weekday},? )?(?:the )?{day} (?:of )?{month}(?:,? {year})?", readings.calendar_date),
+        ("{on}(?:{a_weekday},? )?{month} {day}(?:,? {year})?", readings.calendar_date),
+        ("{on}(?:{a_weekday},? )?(?:the )?{day} (?:of )?{month}(?:,? {year})?", readings.calendar_date),
         (
             "(?:from |between )?{day}{to}(?P<last>[0-9]{1,2}) {month}(?:,? {year})?",
             readings.days_of_month,
@@ -96,7 +98,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ("(?:(?:in|at|by|until|since) )?(?:the )?{border} of {month}(?: {year})?", readings.month),
         ("(?:(?:in|at|by|until|since) )?the {border} of (?:the |{way} )(?P<period>month|year)", readings.border),
         ("(?:{in} )?(?:the )?(?P<half>first|second) half of (?:{year}|(?:the |{way} )year)", readings.half_of_year),
-        ("(?:{in} )?q(?P<quarter>[1-4])(?: (?:of )?{year})?", readings.quarter),
+        ("(?:{in} )?q(?P<quarter>[1-4]) (?:of )?{year}|{in} q(?P<quarter_>[1-4])", readings.quarter),
         (
             "(?:back )?(?:{in}|of) (?:(?:early|mid|late)(?: |-))?{year}(?! (?:people|dollars|euros|pounds)\\b)",
             readings.year,
@@ -138,7 +140,9 @@ ENGLISH: Final = Language(
     rules=RULES,
     tense=happens_ahead,
     habits=compiled(
-        r"\b(?:every|each|usually|always|normally|often|weekly|daily|generally|typically|whenever)\b", {}
+        r"\b(?:every|each|usually|always|normally|often|weekly|daily|generally|typical|typically|whenever"
+        r"|weekdays?|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b",
+        {},
     ),
     again=compiled(r"\b(?:every|each|most|any|some|other) $", {}),
     sentence_end=re.compile(r"(?<![ap]\.m)(?<!\b[DMS][rst])(?<!\bMrs)\.(?=\s|$)|[!?\n。！？]"),

@@ -116,14 +116,17 @@ def near_weekday(found: Found) -> Reading:
     return only(spans[found.said("way") == "coming"])
 
 
+#: What makes a name, a habit or a day of a story of a weekday: Dr. Friday, my Tuesday class, the following Monday.
 _NO_WEEKDAY: Final = re.compile(
-    r"(?:\b(?:dr|mr|mrs|ms|man|black|good|palm|ash|easter|cyber|casual|super|st|an?|an? \w{1,12})\.?\s)$",
-    re.ASCII | re.IGNORECASE,
+    r"\b(?:(?i:dr|mr|mrs|ms|man|black|good|palm|ash|easter|cyber|casual|super|st|my|our|your|his|her|their"
+    r"|an?|an? \w{1,12}|following|previous|same|that|first|second|third|fourth)|[A-Z][a-z]{1,15})\.?\s$",
+    re.ASCII,
 )
 
 
 def weekday(found: Found) -> Reading | None:
-    if _NO_WEEKDAY.search(found.before):
+    bare = found.match[0].lower() == found.said("weekday")
+    if bare and _NO_WEEKDAY.search(found.before[-30:]):
         return None
     which = _which(found, "weekday", WEEKDAYS)
     return by_tense(lambda today: calendar.weekdays_around(today, which))
@@ -149,7 +152,8 @@ def half(found: Found) -> Reading:
 
 
 _PERFECT: Final = re.compile(
-    r"\b(?:have|has|haven['’]?t|hasn['’]?t)\b|['’]ve\b|['’]s (?=been)", re.ASCII | re.IGNORECASE
+    r"(?<!\bto )(?<!will )(?<!ould )\b(?:have|has|haven['’]?t|hasn['’]?t)\b|['’]ve\b|['’]s (?=been)",
+    re.ASCII | re.IGNORECASE,
 )
 _OTHER_SUBJECT: Final = re.compile(r"\S\s+(?:i|he|she|we|they|it|you|that|who)\b", re.ASCII | re.IGNORECASE)
 _PERFECT_AFTER: Final = re.compile(
@@ -300,7 +304,7 @@ def half_of_year(found: Found) -> Reading:
 
 def quarter(found: Found) -> Reading:
     year = int(found.said("year") or found.today.year)
-    return only(calendar.quarter(year, int(found.said("quarter"))))
+    return only(calendar.quarter(year, int(found.said("quarter") or found.said("quarter_"))))
 
 
 def _hour(said: str, half: str) -> int:
@@ -317,6 +321,8 @@ def clock(found: Found) -> Reading | None:
     """Read "at 5pm" and "19:30"."""
     half, hour = found.said("half"), _hour(found.said("hour"), found.said("half"))
     if hour > 24 or int(found.said("minute") or 0) > 59:
+        return None
+    if not found.said("at") and found.before.lower().endswith("the "):  # the 7:45 train
         return None
     return Reading(hours=Hours(hour, hour + 1, alone=bool(half or found.said("at")) or len(found.said("hour")) == 2))
 

@@ -255,6 +255,8 @@ def _day_of_others(text: str, whole: list[_Expression], place: int) -> Span:
 def _range(found: Found, first: Reading, last: Reading) -> Span | None:
     """Return the time from the begin of one end to the end of the other. Hours end where the last one begins."""
     today, ahead = found.today, bool(found.ahead)
+    if last.hours is None:  # "at 6:30 from Monday to Friday" are days
+        first = first._replace(hours=None)
     if last.spans is None:
         day = _chosen(first._replace(hours=None), today, ahead)
         if day is None:
