@@ -93,6 +93,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ("{in} {early}{month}(?:,? (?:of )?{year})?", readings.month),
         ("(?:{in} )?(?P<early>early|mid|late)(?: |-){month}(?:,? (?:of )?{year})?", readings.month),
         ("(?:{in} )?{month},? (?:of )?{year}", readings.month),
+        ("(?:(?:on|by|until|since) )?(?:the )?{nth} (?:of )?{way} month", readings.day_of_that_month),
         ("{way} {month}", readings.month),
         ("(?:from|between) {month}{to}(?P<last>{months})(?:,? {year})?", readings.months),
         ("(?:(?:in|at|by|until|since) )?(?:the )?{border} of {month}(?: {year})?", readings.month),
@@ -141,7 +142,7 @@ ENGLISH: Final = Language(
     tense=happens_ahead,
     habits=compiled(
         r"\b(?:every|each|usually|always|normally|often|weekly|daily|generally|typical|typically|whenever"
-        r"|weekdays?|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b",
+        r"|weekdays?|(?:morning|afternoon|evening|night)s|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b",
         {},
     ),
     again=compiled(r"\b(?:every|each|most|any|some|other) $", {}),

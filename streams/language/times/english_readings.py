@@ -211,6 +211,12 @@ def written(found: Found) -> Reading:
     return only(calendar.day(date(*(int(found.said(name)) for name in ("year", "number", "day")))))
 
 
+def day_of_that_month(found: Found) -> Reading:
+    """Read "the 15th of next month"."""
+    first = calendar.month_from(found.today, _step(found)).start.date()
+    return only(calendar.day(first.replace(day=int(found.said("day")))))
+
+
 def numbered(found: Found) -> Reading | None:
     """Read 15.03.2026, and 15/03/2026 or 3/15/2026 if only one of both orders is a date."""
     first, second, year = (int(found.said(name)) for name in ("first", "second", "year"))

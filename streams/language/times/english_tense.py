@@ -25,7 +25,7 @@ _MARKS: Final = re.compile(
     r"\b(?:will|won['’]?t|shall|gonna|wanna|going to|should|must|ought|can|could|would|may|might|remind|remember to"
     r"|don['’]?t forget|let['’]?s|let me know|see you|due|deadline|appointment|exam|until|till|upcoming|planned"
     r"|scheduled"
-    r"|wants?|needs?|hopes?|plans?|planning|intends?|please|(?:have|has) (?:to|a|an|the|my|our|some|no|another|two)"
+    r"|wants?|needs?|hopes?|plans?|planning|intends?|please|(?:have|has) to"
     r"|(?:have|has) got (?:to|a|an|the|my|our|some)|are you free)\b"
     r"|['’](?:ll|d (?:like|love))\b|['’](?:ve|s) got (?:to|a|an|the|my|our|some)\b"
     r"|(?:\b(?:am|is|are|isn['’]?t|aren['’]?t)|['’](?:m|re|s))(?: (?:not|still|all|also|just|probably|only|both))?"

@@ -147,15 +147,22 @@ def _happens_again(found: Found, reading: Reading) -> bool:
     return vague and any(found.language.habits.search(part) for part in (found.before, found.after))
 
 
-def _without_overlaps(matches: Iterator[_Expression]) -> Iterator[_Expression]:
-    last = 0
+def _without_overlaps(matches: Iterator[_Expression]) -> list[_Expression]:
+    """Keep the first and longest of overlapping ones. Hours that do not count alone give way to all others."""
+    kept: list[_Expression] = []
     for one in sorted(matches, key=lambda one: (one.start, -one.end)):
-        if one.start >= last:
-            last = one.end
-            yield one
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+        elif _gives_way(kept[-1].reading) and not _gives_way(one.reading):
+            kept[-1] = one
+    return kept
 
 
-def _joined(text: str, parts: Iterator[_Expression], language: Language) -> list[_Expression]:
+def _gives_way(reading: Reading) -> bool:
+    return reading.spans is None and not (reading.hours and reading.hours.alone)
+
+
+def _joined(text: str, parts: list[_Expression], language: Language) -> list[_Expression]:
     """Join days and their hours."""
     whole: list[_Expression] = []
     for one in parts:
