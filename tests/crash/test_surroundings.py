@@ -245,7 +245,8 @@ async def test_everything_is_delivered_once_more(
     if index == "lost":
         for file in disturbed.data_dir.glob("shards/*/segments/*.ivf"):
             file.unlink()
-    again = disturbed.model_copy(update={"kafka": disturbed.kafka.model_copy(update={"group_id": "again"})})
+    group = f"{disturbed.kafka.group_id}-again"  # topics are named after it
+    again = disturbed.model_copy(update={"kafka": disturbed.kafka.model_copy(update={"group_id": group})})
     assert_equal(await peaceful_end(again, PORTIONS), expected)
 
 

@@ -140,7 +140,9 @@ async def test_a_replay_asks_for_no_rating_twice(rated: Settings, server: OpenAI
         await say(worker, border("ann"), end("ann", 10))
         await until(lambda: written(worker) == 1, alive=worker)
         before = await memories(worker, "ann")
-    again = rated.model_copy(update={"kafka": rated.kafka.model_copy(update={"group_id": "again"})})
+    again = rated.model_copy(
+        update={"kafka": rated.kafka.model_copy(update={"group_id": f"{rated.kafka.group_id}-again"})}
+    )
     async with running.started(again) as worker:
         await until(lambda: decided(worker) == {"judged_important": 1}, alive=worker)
         await until(lambda: labelled(worker.metrics.memories).get(("repeated",), 0) >= 2, alive=worker)

@@ -16,6 +16,7 @@ from schemas.topics import Topics
 from streams.kafka.clients.broker import client_options, ensure_topics
 from streams.kafka.clients.producing import started_producer
 from streams.kafka.patches.closing import close_completely
+from streams.kafka.patches.patching import patch_aiokafka
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ async def test_one_that_is_given_up_while_it_asks_for_the_brokers(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Its first connection closes as well."""
-    close_completely()
+    patch_aiokafka()  # it is done once in a process, and compares what is replaced below
     asked, made = asyncio.Event(), list[AIOKafkaConnection]()
     send = AIOKafkaConnection.send
 
