@@ -31,7 +31,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
 import numpy as np
@@ -44,7 +44,7 @@ from streams.doors.cli.process import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.evidence.asking import answers, fed, plain
+from benchmarks.evidence.asking import answers, fed, without
 from benchmarks.evidence.measures import Group, current_first, fused, measured, places_of, ranks_of, units_of
 from benchmarks.evidence.picture import draw
 from benchmarks.evidence.sets import EvidenceSet, beam, line_files, loaded, longmemeval
@@ -53,6 +53,9 @@ POLICIES: Final = ("all", "weighted")
 #: The sets in the folder, each with its speakers' names if they are known.
 SETS: Final = ("locomo_en", "memdaily_dedup_zh", "automemory_en", "rhelm_en", "longmemeval_en")
 SHOWN: Final = ("r1", "r3", "r5", "r10", "recall_all10", "mrr", "ndcg10", "current_first")
+
+#: Steps of the ranking that are also left out, one at a time.
+STEPS: Final[tuple[Literal["updates", "times"], ...]] = ("updates", "times")
 
 #: Each question's measures, by the ranking's name and the kind of question.
 Found = dict[str, dict[str, list[dict[str, float]]]]
@@ -92,8 +95,8 @@ async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> 
             number = 0
             async for question, hits in answers(worker, asked.questions, explain=policy == "all", quiet=quiet):
                 ranked = orders(hits) if policy == "all" else {"siltstone": hits}
-                if policy == "all" and question.updates:
-                    ranked["siltstone without updates"] = await plain(worker, question)
+                for step in STEPS if policy == "all" else ():
+                    ranked[f"siltstone without {step}"] = await without(worker, question, step)
                 for name, order in ranked.items():
                     places = places_of(held(order, asked.unit))
                     if len(units) == number:

@@ -145,16 +145,14 @@ class MemoryService:
             found(hits)
             return hits
 
-    def reference(self, given: str | int | None = None, zone: tzinfo | None = None) -> ReferenceDate | None:
-        """Return the day from which answers are dated; None if `recall.dates` is off.
+    def reference(self, given: str | int | None = None, zone: tzinfo | None = None) -> ReferenceDate:
+        """Return the moment of a question: now, by the lifecycle's clock, in the time zone of daily summaries.
 
-        It is now, by the lifecycle's clock, in the time zone of daily summaries, unless others are given.
+        `given` and `zone` replace them.
         """
-        if not self.settings.recall.dates:
-            return None
         zone = zone or self.summaries.plan.timezone
         moment = (self.clock.now() or now_ms()) if given is None else parse_local(given, zone)
-        return ReferenceDate(moment, zone)
+        return ReferenceDate(moment, zone, self.settings.recall.dates)
 
     async def context(self, asked: ContextQuery) -> Context:
         """Return a session's newest exchanges and notes, the most relevant memories, and one prompt with all of it.

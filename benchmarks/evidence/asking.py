@@ -7,8 +7,10 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import click
 import orjson
@@ -29,6 +31,7 @@ from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import embedded_broker
+from streams.recall.dates import ReferenceDate
 from streams.recall.query import Query
 
 #: More memories than any user of the sets has, because the rank of evidence counts however low it is.
@@ -82,19 +85,23 @@ async def answers(
 ) -> AsyncIterator[tuple[Question, list[SearchHit]]]:
     """Each question with all of its user's memories, in every state, best first. Windows are left out."""
     for question in track(list(questions), "asking", console=Console(stderr=True, quiet=quiet)):
-        yield question, await worker.recall.search(_query(question, explain))
+        yield question, await worker.recall.search(_query(worker, question, explain))
 
 
-async def plain(worker: Siltstone, question: Question) -> list[SearchHit]:
-    """The same memories by relevance alone: newer statements are not put before older ones."""
+async def without(worker: Siltstone, question: Question, step: Literal["updates", "times"]) -> list[SearchHit]:
+    """The same memories without a step: newer statements before older ones, or times that the question names."""
+    query = _query(worker, question, explain=False)
+    if step == "times":
+        return await worker.recall.search(replace(query, reference=None))
     worker.recall._updates = False
     try:
-        return await worker.recall.search(_query(question, explain=False))
+        return await worker.recall.search(query)
     finally:
         worker.recall._updates = True
 
 
-def _query(question: Question, explain: bool) -> Query:
+def _query(worker: Siltstone, question: Question, explain: bool) -> Query:
+    """Ask at the time that the set says, or after everything that was said."""
     return Query(
         user_id=question.user_id,
         text=question.text,
@@ -103,4 +110,5 @@ def _query(question: Question, explain: bool) -> Query:
         explain=explain,
         touch=False,
         short_term=False,
+        reference=ReferenceDate(question.asked_at or worker.clock.now(), UTC),
     )

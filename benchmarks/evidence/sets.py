@@ -19,6 +19,7 @@ import click
 import orjson
 
 from benchmarks.evidence.measures import Group
+from schemas.times import parse_timestamp
 
 Lines = list[dict[str, Any]]
 #: The distance of messages if a set has only one time for a session, and of sessions if it has none.
@@ -29,13 +30,17 @@ MOST_BYTES: Final = 32_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. `updates` are pairs of messages: an outdated statement, and the evidence that states what holds."""
+    """A question. `updates` are pairs of messages: an outdated statement, and the evidence that states what holds.
+
+    `asked_at` (epoch ms) is 0 if the set does not say when the question is asked.
+    """
 
     user_id: str
     text: str
     kind: str
     evidence: tuple[Group, ...]
     updates: tuple[tuple[str, str], ...] = ()
+    asked_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,7 @@ def questions_of(asked: Lines, said: Lines) -> list[Question]:
             q["category"],
             tuple(_group(one) for one in evidence),
             tuple(_updates(q.get("forbidden_message_ids") or (), q["evidence_message_ids"], messages)),
+            parse_timestamp(q["asked_at"]) if q.get("asked_at") else 0,
         )
         for q in asked
         if (evidence := q.get("evidence_equivalents") or q["evidence_message_ids"]) and q["category"] != "adversarial"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -103,9 +103,10 @@ def _ranked(
     scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
     asked_for = in_states(scores, query.states, lifecycle)
     asked_for[memories:] = query.short_term
-    allowed = asked_for & (relevance >= query.min_relevance)
-    if not query.replaced:
-        allowed &= candidates.current
+    allowed = asked_for if query.replaced else asked_for & candidates.current
+    if asked.times:
+        relevance = asked.times.raised(relevance, candidates.created_at, allowed, shown)
+    allowed = allowed & (relevance >= query.min_relevance)
     if query.filters:
         rows = np.flatnonzero(allowed)
         allowed[rows] = [
@@ -124,7 +125,7 @@ def _ranked(
         # Without filters, the candidates include expired items that the expiry job has not removed yet.
         if memory.kind == ITEM and is_expired(memory, asked.now):
             continue
-        why = None
+        why: dict[str, Any] | None = None
         if query.explain:
             why = {
                 "cosine": round(float(cosine[row]), _SHOWN_DECIMALS),
@@ -132,11 +133,14 @@ def _ranked(
                 "bm25": round(float(words[row]), _SHOWN_DECIMALS),
                 "bm25_rank": _rank_of(words, allowed, row),
             }
+            if asked.times and asked.times.windows:
+                why["times"] = asked.times.explained()
         score = float(scores[row]) if row < memories else memory.importance
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
         by = newer.get(row)
         until = None if by is None else by.said_at
-        seen = None if query.reference is None else query.reference.seen(memory.created_at, memory.text, until)
+        dated = query.reference if query.reference is not None and query.reference.dates else None
+        seen = None if dated is None else dated.seen(memory.created_at, memory.text, until)
         hits.append(
             SearchHit(
                 **api_fields(memory, SearchHit),

@@ -58,13 +58,13 @@ class Context:
     prompt: str
     tokens: int
     left_out: LeftOut
-    reference: ReferenceDate | None
+    reference: ReferenceDate
     behind: Sequence[Behind] = ()
 
 
 def context_of(
     asked: ContextQuery,
-    reference: ReferenceDate | None,
+    reference: ReferenceDate,
     hits: Sequence[SearchHit],
     notes: Sequence[Note],
     window: Sequence[WindowExchange],

@@ -53,7 +53,7 @@ _CHINESE: Final = _Words(
 
 @dataclass(frozen=True, slots=True)
 class ReferenceDate:
-    """The time of a question (epoch ms), and the time zone in which its user counts days.
+    """The time of a question (epoch ms), the time zone in which its user counts days, and whether answers have dates.
 
     >>> noon = ReferenceDate(1_795_867_200_000, UTC)
     >>> opening(noon.day), noon.seen(1_773_446_400_000, "I moved to Oslo")
@@ -62,10 +62,16 @@ class ReferenceDate:
 
     moment: int
     zone: tzinfo
+    dates: bool = True
 
     @property
     def day(self) -> date:
         return day_of(self.moment, self.zone)
+
+    @property
+    def shown_day(self) -> date | None:
+        """The day, or None if answers have no dates."""
+        return self.day if self.dates else None
 
     def seen(self, millis: int, text: str, until: int | None = None) -> str:
         """Return the day of a time (epoch ms), and how long ago it is, in Chinese if `text` is Chinese.

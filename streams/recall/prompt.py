@@ -42,7 +42,7 @@ class Prompt:
     """
 
     def __init__(self, today: ReferenceDate | None) -> None:
-        self._today = today
+        self._today = today if today is not None and today.dates else None
 
     def text(self, contents: Contents, left_out: LeftOut = LeftOut()) -> str:  # noqa: B008 - immutable
         """Return everything as one text, empty if there is nothing to show."""

@@ -11,6 +11,7 @@ from schemas.settings import LifecycleSettings
 from streams.models.embedding.calibration import Scale
 from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import Condition
+from streams.recall.times import AskedTimes
 from streams.recall.windows import ShownWindow
 from streams.telemetry.recovery_progress import Behind
 from tables.search.window_rows import SaidRow
@@ -48,7 +49,7 @@ class PreparedQuery:
     `parts` are the query's text and the single questions in it, and `vectors` are the vectors of the parts,
     float32[parts, d]. `scale` is the scale of the model's cosines, `now` the time of the search (epoch ms). `said`
     are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors, float32[n, d]. With
-    `updates`, statements are ranked before those that they update.
+    `updates`, statements are ranked before those that they update. `times` are the times that the query names.
     """
 
     query: Query
@@ -60,6 +61,7 @@ class PreparedQuery:
     said: Sequence[SaidRow] = ()
     said_vectors: Vectors | None = None
     updates: bool = True
+    times: AskedTimes | None = None
 
 
 class Hits(list[SearchHit]):

@@ -23,6 +23,7 @@ from streams.recall.answers import answers, archived_answers
 from streams.recall.candidates import candidates_of, no_memories_of
 from streams.recall.query import Hits, PreparedQuery, Query
 from streams.recall.ranking import probe, questions
+from streams.recall.times import AskedTimes
 from streams.recall.windows import SaidLately
 from streams.runtime.clock import Clock
 from streams.shards.models import ShardModel
@@ -132,7 +133,8 @@ class Recall:
         model = await shard.model()
         vectors = await shard.embed([probe(part, speakers) for part in parts])
         scale, now = model.cosine.of(query.text), self._clock.now()
-        return PreparedQuery(query, parts, vectors, scale, now, self._lifecycle, updates=self._updates)
+        times = None if query.reference is None else AskedTimes.of(parts, query.reference)
+        return PreparedQuery(query, parts, vectors, scale, now, self._lifecycle, updates=self._updates, times=times)
 
     def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
         """Note an access, at the present time, to the user's memories with these ids."""

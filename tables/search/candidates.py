@@ -20,11 +20,13 @@ Numbers = npt.NDArray[np.int64]
 class Candidates:
     """Arrays with one element for each memory, and the terms and statements of the memories' texts.
 
-    `seqs`, `last_accessed` (epoch ms) and `previous` are int64[n], `importance` is float64[n], `pinned` and `current`
-    (see `Memory.current`) are bool[n]. `previous` is the row of the preceding memory in the same session, or -1.
+    `seqs`, `created_at` and `last_accessed` (epoch ms) and `previous` are int64[n], `importance` is float64[n],
+    `pinned` and `current` (see `Memory.current`) are bool[n]. `previous` is the row of the preceding memory in the
+    same session, or -1.
     """
 
     seqs: Numbers
+    created_at: Numbers
     importance: npt.NDArray[np.float64]
     last_accessed: Numbers
     pinned: npt.NDArray[np.bool_]
@@ -40,6 +42,7 @@ class Candidates:
         numbers = {session: number for number, session in enumerate({m.session_id for m in memories} - {None}, 1)}
         return cls(
             seqs=np.array([memory.seq for memory in memories], np.int64),
+            created_at=np.array([memory.created_at for memory in memories], np.int64),
             importance=np.array([memory.importance for memory in memories], np.float64),
             last_accessed=np.array([memory.last_accessed for memory in memories], np.int64),
             pinned=np.array([memory.pinned for memory in memories], np.bool_),

@@ -185,6 +185,7 @@ class SearchRows:
         flags = rows["flags"][places]
         return Candidates(
             seqs=held.seqs,
+            created_at=held.sessions.created_at,
             importance=rows["importance"][places],
             last_accessed=rows["last_accessed"][places],
             pinned=flags & PINNED > 0,

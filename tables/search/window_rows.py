@@ -86,6 +86,7 @@ def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> 
     numbers = np.array([session_number(row.session_id) for row in said], np.uint64)
     return Candidates(
         seqs=np.concatenate([held.seqs, np.full(n, -1, np.int64)]),
+        created_at=np.concatenate([held.created_at, created]),
         importance=np.concatenate([held.importance, np.zeros(n)]),
         last_accessed=np.concatenate([held.last_accessed, created]),
         pinned=np.concatenate([held.pinned, np.zeros(n, np.bool_)]),

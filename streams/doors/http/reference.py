@@ -1,4 +1,4 @@
-"""The fields `reference_date` and `timezone` of questions: the day from which answers are dated."""
+"""The fields `reference_date` and `timezone` of questions: when they are asked, and from when answers are dated."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _known(name: str) -> str:
 GivenDate = Annotated[
     Annotated[str | int, AfterValidator(_readable)] | None,
     Field(
-        description="the day or the moment from which answers are dated, such as 2026-03-14, ISO 8601 or epoch "
-        "milliseconds; default: now"
+        description="the day or the moment of the question, from which answers are dated, such as 2026-03-14, "
+        "ISO 8601 or epoch milliseconds; default: now"
     ),
 ]
 GivenZone = Annotated[
@@ -34,6 +34,6 @@ GivenZone = Annotated[
 ]
 
 
-def reference_of(service: MemoryService, day: str | int | None, zone: str | None) -> ReferenceDate | None:
-    """Return the day from which the answer is dated; None if `recall.dates` is off."""
+def reference_of(service: MemoryService, day: str | int | None, zone: str | None) -> ReferenceDate:
+    """Return the moment of a question, which its times are relative to, and from which the answer is dated."""
     return service.reference(day, None if zone is None else known_zone(zone))

@@ -110,7 +110,7 @@ def search_routes(service: MemoryService) -> APIRouter:
         found = await service.search(query, allowed)
         return SearchResponse(
             results=list(found),
-            reference_date=None if reference is None else reference.day,
+            reference_date=reference.shown_day,
             better_elsewhere=dict(found.elsewhere),
             **said(allowed, found.behind),
         )

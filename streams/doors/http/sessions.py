@@ -140,7 +140,7 @@ def session_routes(service: MemoryService) -> APIRouter:
             prompt=found.prompt,
             prompt_tokens=found.tokens,
             left_out=ShownLeftOut.model_validate(found.left_out._asdict()),
-            reference_date=None if found.reference is None else found.reference.day,
+            reference_date=found.reference.shown_day,
             **said(allowed, found.behind),
         )
 

@@ -96,6 +96,7 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
             agent_id=memory.agent_id,
             message_ids=list(memory.message_ids),
             metadata=memory.meta,
+            pinned=memory.pinned,
             superseded_by=memory.superseded_by,
         )
         for row in top(relevance, allowed, query.top_k)

@@ -35,6 +35,7 @@ def test_rows_follow_each_other_in_their_session_by_time_whatever_their_kind() -
     sessions = [session_number(name) for name in ("s", "t", "s")]
     memories = Candidates(
         seqs=np.arange(3),
+        created_at=START + np.array([0, 20_000, 40_000]),
         importance=np.full(3, 80.0),
         last_accessed=np.full(3, START),
         pinned=np.zeros(3, np.bool_),
