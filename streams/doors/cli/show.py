@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import click
@@ -72,7 +72,7 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
                 f"{hit['relevance']:.2f}",
                 str(int(hit["score"])),  # rounded down, because 69.9 is not yet in the state from 70
                 state(hit["state"]),
-                f"{hit['created_at'][:10]}\n[dim]{hit['id'][:SHOWN_OF_IDS]}[/]",
+                f"{_held(hit)}\n[dim]{hit['id'][:SHOWN_OF_IDS]}[/]",
                 plain(hit["memory"]),
             )
             for hit in results
@@ -80,8 +80,16 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
     )
 
 
-def reasons(results: Iterable[dict[str, Any]]) -> Table:
+def _held(hit: dict[str, Any]) -> str:
+    """Return the day of a hit, and the day until which it held, if a newer memory says something else."""
+    day, until = str(hit["created_at"])[:10], hit.get("valid_to")
+    return f"{day}\n[dim]until[/] {until[:10]}" if until else day
+
+
+def reasons(results: Sequence[dict[str, Any]]) -> Table:
     """Return a table that explains the rank of each search result. The search must have been made with `explain`."""
     parts = ("cosine", "cosine_rank", "bm25", "bm25_rank")
     rows = [(hit["id"], *(hit["explain"][part] for part in parts)) for hit in results]
-    return table("Why", ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)
+    named = [time["text"] for hit in results[:1] for time in hit["explain"].get("times", ())]
+    title = f"Why (times in the question: {plain(', '.join(named))})" if named else "Why"
+    return table(title, ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)

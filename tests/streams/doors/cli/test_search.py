@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import click
 import pytest
+from rich.console import Console
 
+from streams.doors.cli import show
 from streams.doors.cli.ingest_line import ingest_line
 from streams.doors.cli.memory_ids import MEMORY_ID
 from streams.doors.cli.search import elsewhere, worth_showing
@@ -69,3 +73,24 @@ def test_what_is_no_id_is_wrong_usage(given: str) -> None:
 def test_likely_answers_are_shown_and_the_best_in_any_case(relevances: list[float], shown: int) -> None:
     hits = [{"relevance": relevance} for relevance in relevances]
     assert worth_showing(hits) == hits[:shown]
+
+
+def test_until_when_a_memory_held_and_which_time_was_asked_for_is_shown() -> None:
+    """The time is text of who asks: nothing in it is markup."""
+    hit = {
+        "id": WHOLE,
+        "relevance": 0.9,
+        "score": 80,
+        "state": "active",
+        "created_at": "2026-03-14T10:00:00Z",
+        "valid_to": "2026-05-04T10:00:00Z",
+        "memory": "My phone number is 555-1234",
+        "explain": {"cosine": 0.5, "cosine_rank": 1, "bm25": 0.4, "bm25_rank": 1, "times": [{"text": "[red]in May"}]},
+    }
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(show.hits("Memories", [hit]))
+    console.print(show.reasons([hit]))
+    shown = console.export_text()
+    assert "2026-03-14" in shown
+    assert "until 2026-05-04" in shown
+    assert "times in the question: [red]in May" in shown
