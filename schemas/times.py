@@ -12,6 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 EARLIEST_MS = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
 LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
+#: No number of milliseconds of these years has so many digits.
+_LONGEST_MILLIS: Final = 20
+
 #: The maximum difference in ms that is expected between two clocks of one deployment.
 SKEW_MS: Final = 60_000
 
@@ -48,7 +51,7 @@ def parse_local(value: str | int, zone: tzinfo) -> int:
 
     The value is ISO 8601, or a number of milliseconds; a text that names no zone is a time of the given zone.
     """
-    if isinstance(value, int) or value.isdigit():
+    if isinstance(value, int) or (value.isdecimal() and len(value) < _LONGEST_MILLIS):
         return parse_timestamp(int(value))
     try:
         moment = datetime.fromisoformat(value)

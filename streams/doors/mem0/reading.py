@@ -15,11 +15,13 @@ from schemas.errors import NotReady
 from schemas.memories import Memory, State
 from schemas.times import iso
 from streams.doors.http.forwarding import FORWARDED, Forwarding
+from streams.doors.importing.chats import moment
 from streams.doors.mem0.conditions import AnyOf
 from streams.doors.mem0.entries import Entries, Entry, of_hit
 from streams.doors.mem0.filters import Asked, asked
 from streams.doors.mem0.owners import Owners
-from streams.doors.mem0.wire import Body, Reader, WireRoute
+from streams.doors.mem0.wire import Body, Reader, WireRoute, refused
+from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import Condition, Filter
 from streams.recall.query import Query as Question
 from streams.service import MemoryService
@@ -57,6 +59,19 @@ class SearchBody(Filtered):
     top_k: Annotated[int, Field(ge=1, le=1000)] = 10
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.1
     fields: list[str] = Field(default=[], description="fields to return of each result; the id is always returned")
+    reference_date: int | float | str | None = Field(
+        default=None, description="when the question is asked: a day, Unix time or ISO 8601; default: now"
+    )
+
+    def asked_at(self, service: MemoryService) -> ReferenceDate:
+        """Return when the question is asked. Raises an `HTTPException` (400) if `reference_date` is not a time."""
+        given = self.reference_date
+        if isinstance(given, float) or str(given).isdecimal():
+            given = moment(given) or str(given)  # what is no time is refused below
+        try:
+            return service.reference(given)
+        except ValueError as exc:
+            raise refused(f"reference_date: {exc}") from exc
 
 
 class ListBody(Filtered):
@@ -95,6 +110,7 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
             replaced=not body.latest_only,
             min_relevance=body.threshold,
             filters=conditions,
+            reference=body.asked_at(service),
         )
         hits, edits = await service.search(query), await entries.edits(user_id)
         results = [of_hit(hit, user_id, edits) for hit in hits]

@@ -61,6 +61,8 @@ async def test_a_prompt_begins_with_the_day_and_dates_each_memory(here: Talk) ->
         ("reference_date", "yesterday", "must be a day such as 2026-03-14"),
         ("reference_date", "2026-02-30", "must be a day such as 2026-03-14"),
         ("reference_date", "1764", "between the years 1990 and 2100"),
+        ("reference_date", "9" * 5_000, "must be a day such as 2026-03-14"),
+        ("reference_date", "²", "must be a day such as 2026-03-14"),
         ("timezone", "Oslo", "needs an IANA name"),
         ("max_tokens", 199, "greater than or equal to 200"),
         ("memories", -1, "greater than or equal to 0"),
