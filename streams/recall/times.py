@@ -26,7 +26,7 @@ Scores = npt.NDArray[np.float32]
 #: The shares of the missing relevance by which a memory in a window, and one that names a time, are raised. They were
 #: chosen on the development parts of LoCoMo and MemDaily: see `benchmarks/README.md`.
 IN_WINDOW, NAMES_A_TIME = 0.3, 0.5
-#: The number of best candidates whose texts are read for times, and of characters of each text.
+#: The number of best candidates whose texts are read for times, and of characters of each text, and of a question.
 READ, READ_CHARS = 20, 1_000
 _WHEN: Final = re.compile(
     r"(?i)\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b|什么时候|何时|哪[天年月]"
@@ -48,7 +48,7 @@ class AskedTimes:
     @classmethod
     def of(cls, parts: Sequence[str], reference: ReferenceDate) -> AskedTimes:
         """Read the parts of a query (see `questions`). Chat around its questions has no times."""
-        asked = parts[1:] or parts
+        asked = [part[:READ_CHARS] for part in parts[1:] or parts]
         windows = [window for part in asked for window in windows_of(part, reference.moment, reference.zone)]
         return cls(windows, any(_WHEN.search(part) for part in asked), reference)
 

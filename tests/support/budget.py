@@ -20,6 +20,7 @@ import tomllib
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -31,6 +32,7 @@ from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from streams.app import Siltstone
 from streams.kafka.commit.sends import Producer
+from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import MOST_CONDITIONS, Condition, Filter
 from streams.recall.query import Query
 from tables.memories.shard import Shard
@@ -68,6 +70,7 @@ MEANING: Final = {
     "search": {
         "calls_first": "function calls of the first search of a user with 300 memories",
         "calls_warm": "function calls of the second one, of another question",
+        "calls_when": "function calls of a third one, which asks for a time: the texts of the best memories are read",
         "statements_first": "SQL statements of the first one",
         "statements_warm": "SQL statements of the second one",
     },
@@ -291,7 +294,8 @@ def _size(folder: Path) -> int:
 
 MEMORIES: Final = 300
 OTHERS: Final = 700
-WARM_QUESTION: Final = "Since when have I lived in Oslo?"
+WARM_QUESTION: Final = "In which city have I lived till now, Oslo?"
+WHEN_QUESTION: Final = "Since when have I lived in Oslo?"
 
 
 def search() -> Figures:
@@ -323,14 +327,19 @@ async def _remembering(worker: Siltstone) -> AsyncIterator[None]:
         await worker.shards.models.current.stop()
 
 
+#: Answers are dated from then, as those of the worker's API are.
+ASKED: Final = ReferenceDate(START + 2 * A_MONTH, UTC)
+
+
 def _asked(text: str, filters: tuple[Condition, ...] = ()) -> Query:
-    return Query("ann", text, 10, frozenset(State), filters=filters)
+    return Query("ann", text, 10, frozenset(State), filters=filters, reference=ASKED)
 
 
 async def _search(worker: Siltstone, calls: Calls, statements: Statements) -> Figures:
     figures: Figures = {}
     async with _remembering(worker):
-        for name, text in (("first", "Which code opens my locker?"), ("warm", WARM_QUESTION)):
+        asked = (("first", "Which code opens my locker?"), ("warm", WARM_QUESTION), ("when", WHEN_QUESTION))
+        for name, text in asked:
             began, done = calls.total, statements.total
             with calls.counted():
                 hits = await worker.recall.search(_asked(text))
