@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from schemas.sources import sources_in
-from schemas.times import iso
+from schemas.times import LATEST_MS, iso
 
 
 class State(StrEnum):
@@ -77,7 +77,7 @@ class Memory:
     def said_at(self) -> int:
         """When it was said last (epoch ms). It is later than `created_at` if a near-copy was merged into it."""
         again = self.meta.get(SAID_AGAIN)
-        return max(again, self.created_at) if isinstance(again, int) else self.created_at
+        return max(again, self.created_at) if isinstance(again, int) and again < LATEST_MS else self.created_at
 
     @property
     def current(self) -> bool:

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import tzinfo
-from functools import partial as partial_of
 from typing import NamedTuple
 
 from schemas.errors import MemoryNotFound, NotReady, ShardNotHere
@@ -175,7 +174,8 @@ class MemoryService:
             wanted_states(),
             touch=asked.touch,
             short_term=asked.short_term,
-            beside=ShownWindow.of(session_id, [one.exchange for one in window]),
+            # With a maximum length, some exchanges may not be shown: then they are to be found.
+            beside=None if asked.max_tokens else ShownWindow.of(session_id, [one.exchange for one in window]),
             reference=reference,
         )
         hits: Sequence[SearchHit] = ()
@@ -186,9 +186,8 @@ class MemoryService:
                 # some exchanges may be forgotten by now
                 window = self.sessions.window(user_id, session_id, asked.exchanges)
         notes = [] if away else self.sessions.notes(user_id, session_id)
-        made = partial_of(context_of, asked, reference, hits, notes, window, usual=usual)
-        # A long prompt has many tokens to be estimated: a tenth of a second for 250,000.
-        context = made() if asked.max_tokens is None else await asyncio.to_thread(made)
+        # In a thread: a long prompt has many tokens to be estimated, a tenth of a second for 250,000.
+        context = await asyncio.to_thread(context_of, asked, reference, hits, notes, window, usual=usual)
         self.recall.count(query, context.hits)
         return replace(context, behind=behind)
 

@@ -115,7 +115,7 @@ def _ranked(
         ]
     best, updates = top(relevance, allowed, query.top_k), dict[int, int]()
     if asked.updates and len(candidates.stated):
-        updates = outdated(candidates.stated, best, allowed, shown)
+        updates = outdated(candidates.stated, best, allowed, shown, asked.now)
         relevance = newest_first(relevance, updates)
         best = top(relevance, allowed, query.top_k) if updates else best
     newer = dict(zip(updates, shown(np.array([*updates.values()], np.int64)), strict=True)) if updates else {}

@@ -52,7 +52,7 @@ def fitted(prompt: Prompt, contents: Contents, max_tokens: int, session_id: str)
 def _unshown(hits: Iterable[SearchHit], session_id: str, said: Iterable[Exchange]) -> list[SearchHit]:
     """Return the hits that these exchanges of the session do not show."""
     window = ShownWindow.of(session_id, said)
-    return [hit for hit in hits if not window.holds(hit.session_id, hit.message_ids)]
+    return [hit for hit in hits if not window.repeats(hit)]
 
 
 def _around(prompt: Prompt, contents: Contents) -> int:

@@ -77,10 +77,11 @@ def context_of(
     limited, pinned memories come first, and others of low relevance only if they are among the `usual` best.
     """
     prompt, exchanges, left_out = Prompt(reference), [one.exchange for one in window], LeftOut()
-    beside, noted = ShownWindow.of(asked.session_id, exchanges), {note.id for note in notes}
-    hits = [hit for hit in hits if hit.state != SHORT_TERM or not beside.shows(hit.session_id, hit.message_ids)]
+    noted = {note.id for note in notes}
     if asked.max_tokens is None:
-        known = [hit for hit in hits if hit.id not in noted and not beside.holds(hit.session_id, hit.message_ids)]
+        beside = ShownWindow.of(asked.session_id, exchanges)
+        hits = [hit for hit in hits if hit.state != SHORT_TERM or not beside.repeats(hit)]
+        known = [hit for hit in hits if hit.id not in noted and not beside.repeats(hit)]
         contents = Contents(known, notes, exchanges)
     else:
         if asked.memories is None:
@@ -91,6 +92,6 @@ def context_of(
         window = window[len(window) - len(contents.exchanges) :]
         beside = ShownWindow.of(asked.session_id, contents.exchanges)
         kept = {hit.id for hit in contents.hits} | {note.id for note in contents.notes}
-        hits = [hit for hit in hits if hit.id in kept or beside.holds(hit.session_id, hit.message_ids)]
+        hits = [hit for hit in hits if hit.id in kept or (hit.state != SHORT_TERM and beside.repeats(hit))]
     text = prompt.text(contents, left_out)
     return Context(window, contents.notes, hits, text, estimated_tokens(text), left_out, reference)

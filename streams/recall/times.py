@@ -23,9 +23,9 @@ from streams.recall.ranking import top
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 
-#: The shares of the missing relevance by which a memory in a window, and one that names a time, are raised. They were
-#: chosen on the development parts of LoCoMo and MemDaily: see `benchmarks/README.md`.
-IN_WINDOW, NAMES_A_TIME = 0.3, 0.5
+#: The shares k by which a memory in a window, and one that names a time, are raised: r + k r (1 - r). So one that has
+#: nothing to do with the question stays irrelevant. They were chosen on the development part of LoCoMo.
+IN_WINDOW, NAMES_A_TIME = 1.0, 0.5
 #: The number of best candidates whose texts are read for times, and of characters of each text, and of a question.
 READ, READ_CHARS = 20, 1_000
 _WHEN: Final = re.compile(
@@ -73,7 +73,7 @@ class AskedTimes:
             spoken = windows_of(memory.text[:READ_CHARS], memory.created_at, self.reference.zone)
             inside[row] |= self._meets(spoken)
             names[row] = bool(spoken)
-        raised[inside] += np.float32(IN_WINDOW) * (1 - raised[inside])
+        raised[inside] += np.float32(IN_WINDOW) * raised[inside] * (1 - raised[inside])
         if self.when:
             raised[names] += np.float32(NAMES_A_TIME) * raised[names] * (1 - raised[names])
         return raised

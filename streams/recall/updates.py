@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.memories import STILL_HOLDS, Memory
+from tables.memories.items import is_expired
 from tables.search.stated import Stated
 
 Rows = npt.NDArray[np.int64]
@@ -15,23 +16,22 @@ Scores = npt.NDArray[np.float32]
 
 
 def outdated(
-    stated: Stated, best: Rows, allowed: npt.NDArray[np.bool_], shown: Callable[[Rows], list[Memory]]
+    stated: Stated, best: Rows, allowed: npt.NDArray[np.bool_], shown: Callable[[Rows], list[Memory]], now: int
 ) -> dict[int, int]:
     """Return those of the `best` rows that are outdated, each with the row of the memory that updates it.
 
-    That memory must be allowed, too. A memory whose metadata says that it still holds is not outdated.
+    Only `allowed` memories are compared. One whose metadata says that it still holds is not outdated, and one that
+    has expired at the time `now` (epoch ms) updates nothing.
     """
-    updates = stated.updates
-    if not len(updates.older):
-        return {}
-    pairs = np.isin(updates.older, best) & allowed[updates.newer]
+    updates = stated.updates(allowed)
+    pairs = np.isin(updates.older, best)
     older, newer = updates.older[pairs], updates.newer[pairs]
     if not len(older):
         return {}
     return {
         row: by
-        for row, by, memory in zip(older.tolist(), newer.tolist(), shown(older), strict=True)
-        if memory.meta.get(STILL_HOLDS) is not True
+        for row, by, memory, other in zip(older.tolist(), newer.tolist(), shown(older), shown(newer), strict=True)
+        if memory.meta.get(STILL_HOLDS) is not True and not is_expired(other, now)
     }
 
 
@@ -41,8 +41,10 @@ def newest_first(relevance: Scores, outdated: Mapping[int, int]) -> Scores:
     The newer one is raised to the relevance of the outdated one, which becomes the next smaller number.
     """
     changed = relevance.copy()
-    for older, newer in outdated.items():
-        changed[newer] = max(changed[newer], relevance[older])
-    for older, newer in outdated.items():
-        changed[older] = min(changed[older], np.nextafter(changed[newer], np.float32(0)))
+    for _ in outdated:  # a memory that updates one may itself be outdated by its other statement
+        for older, newer in outdated.items():
+            changed[newer] = max(changed[newer], changed[older])
+    for _ in outdated:
+        for older, newer in outdated.items():
+            changed[older] = min(changed[older], np.nextafter(changed[newer], np.float32(0)))
     return changed

@@ -14,7 +14,7 @@ import numpy as np
 
 from schemas.conversations import Role
 from schemas.exchanges import Exchange
-from schemas.memories import Memory, State
+from schemas.memories import SAID_AGAIN, SHORT_TERM, Memory, SearchHit, State
 from schemas.sources import SOURCES
 from streams.language.estimator import estimated_rating
 from streams.recall.filtering import Condition, matching
@@ -45,6 +45,11 @@ class ShownWindow(NamedTuple):
     def holds(self, session_id: str | None, message_ids: Collection[str]) -> bool:
         """True if the prompt shows all of the session's messages in `message_ids`."""
         return self.shows(session_id, message_ids) and self.message_ids.issuperset(message_ids)
+
+    def repeats(self, hit: SearchHit) -> bool:
+        """True if the prompt shows the hit already: all of a memory, or any part of an exchange that is no memory."""
+        seen = self.shows if hit.state == SHORT_TERM else self.holds
+        return seen(hit.session_id, hit.message_ids)
 
 
 class SaidLately:
@@ -94,6 +99,7 @@ def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condi
 def as_memory(row: SaidRow, user_id: str) -> Memory:
     """Return an exchange as the memory that it may become, without the metadata that only a promotion adds."""
     exchange, meta = row.exchange, row.exchange.metadata()
+    meta.pop(SAID_AGAIN, None)
     if speakers := exchange.speakers():
         meta["speakers"] = speakers
     if sources := exchange.unusual_sources():

@@ -35,7 +35,10 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
         memory = replace(memory, meta=merge_patch(memory.meta, patch))
     if event.text is not None:
         before["text"] = memory.text
-        memory = replace(memory, text=event.text)
+        meta = {key: value for key, value in memory.meta.items() if key != SAID_AGAIN}
+        if event.timestamp > memory.created_at and statements(event.text):
+            meta[SAID_AGAIN] = event.timestamp
+        memory = replace(memory, text=event.text, meta=meta)
         if event.sources:
             said_by = together(sources_in(memory.meta, memory.kind), event.sources)
             memory = replace(memory, meta={**memory.meta, SOURCES: said_by})

@@ -22,7 +22,7 @@ _CLAUSE: Final = r"[^，。；,;！!？?（）()]"
 _VALUE: Final = rf"(?P<value>{_CLAUSE}{{1,30}}?)(?=了?[吧啦呢哦的]?(?:[，。；,;！!？?（）()]|$))"
 _COMPANY: Final = r"(?:公司|银行|医院|大学|学院|学校|集团|局|厂|研究所|研究院|事务所|出版社|报社|电视台)"
 _ORGANISATION: Final = rf"(?P<value>{_CLAUSE}{{1,18}}{_COMPANY})"
-_TIMES: Final = r"(?:现在|目前|已经|刚刚?|最近|今年|上个?[周月]|去年|上星期|后来|又|都|就|还|也)*"
+_TIMES: Final = r"(?:现在|目前|已经|刚刚?|最近|今年|上个?[周月]|去年|上星期|后来|又|都|就|还|也){0,3}"
 _OWNER: Final = r"(?:我们?的?|咱们?的?)?"
 _RELATIVE: Final = (
     r"我(?P<key>爸爸?|妈妈?|姐姐?|哥哥?|弟弟?|妹妹?|老公|老婆|先生|太太|女儿|儿子|朋友|男朋友|女朋友|同事|室友|奶奶|爷爷|外婆"
@@ -53,7 +53,9 @@ _OF_OTHERS: Final = (
     ("住处", re.compile(rf"{_RELATIVE}{_TIMES}(?:住在|(?:搬[到去进]了?)){_VALUE}")),
     ("单位", re.compile(rf"{_RELATIVE}{_TIMES}在{_ORGANISATION}(?:上班|工作|任职)")),
 )
-_ATTRIBUTES: Final = re.compile(r"新的?|旧的?|现在的|最新的?|以前的|原来的")
+_ATTRIBUTES: Final = re.compile(r"新的?|现在的|最新的?")
+#: What held before, or would hold if, is no statement of what holds.
+_ELSEWHEN: Final = re.compile(r"旧|以前|原来|曾经|如果|要是|时候|那年|当年|小时|想|打算|希望|\d{4}年")
 #: Keys with these speak of something that another sentence names.
 _PRONOUN: Final = re.compile(r"[其它他她这那谁哪您你]|什么")
 _OPENING: Final = re.compile(r"^(?:对了|哦|嗯|那个|请记住|记住|记一下|更正一下|更新一下)[，,：:]?")
@@ -68,7 +70,7 @@ def may_state(text: str) -> bool:
 
 def stated(sentence: str) -> Iterator[Found]:
     """Yield what the sentence states."""
-    if not may_state(sentence):
+    if not may_state(sentence) or _ELSEWHEN.search(sentence):
         return
     for clause in re.split(r"[，,]", _OPENING.sub("", sentence)):
         yield from _of_a_thing(clause) or _of_a_person(clause)

@@ -36,7 +36,7 @@ _NO_VALUE: Final = rf"(?:{'|'.join(_SECTIONS['no value'])}|(?-i:[a-z]+(?:ed|ing)
 _OWNER: Final = r"(?:my|our|the|(?-i:(?!(?:I|It|He|She|They|We|You)\b)[A-Z][\w-]*)(?:'s|’s)?)"
 _OPENING: Final = (
     r"(?:(?:ok(?:ay)?|hi|hey|well|so|also|and|but|fyi|actually|btw|by the way|just so you know|for the record|no"
-    r"|sorry|wait|please)[,:]?\s+)*"
+    r"|sorry|wait|please)[,:]?\s+){0,3}"
 )
 _REMEMBER: Final = r"(?:(?:please\s+)?(?:remember|note|keep in mind|know|be aware)(?:\s+that|:)|note:|reminder:)\s+"
 _NEWS: Final = (
@@ -45,9 +45,12 @@ _NEWS: Final = (
 )
 _NOUNS: Final = r"[^,:;.!?()]{0,60}?"
 _NOW: Final = r"(?:(?:now|currently|actually|officially|from now on)\s+)?"
-_IS: Final = rf"(?:\s+(?:is|was|are)|['’]s)\s+{_NOW}"
-_RECENTLY: Final = r"(?:\s+(?:just|now|recently|finally|currently|also|both|still|already|only|actually|officially))*"
-_I: Final = r"\b(?:i|we)(?:['’](?:ve|m|re)| have| am| are| had)?" + _RECENTLY
+_IS: Final = rf"(?:\s+(?:is|are)|['’]s)\s+{_NOW}"
+_RECENTLY: Final = (
+    r"(?:\s+(?:just|now|recently|finally|currently|also|both|still|already|only|actually|officially)){0,3}"
+)
+_I: Final = r"\bi(?:['’](?:ve|m)| have| am)?" + _RECENTLY
+_WE: Final = r"\b(?:i|we)(?:['’](?:ve|m|re)| have| am| are)?" + _RECENTLY
 _PERSON: Final = rf"(?:[\w-]+\s+)?(?:{'|'.join(_SECTIONS['people'])})(?:\s+(?-i:[A-Z])[\w-]+)?"
 _MY: Final = rf"\bmy\s+(?P<key>{_PERSON})(?:['’]s| has| have)?{_RECENTLY}"
 _VALUE: Final = rf"(?P<value>(?!{_NO_VALUE})[^,;!?()]{{1,80}}?)"
@@ -58,6 +61,7 @@ _END: Final = (
     r"|where|for|from|with|as|when|while|after|before|until|now|last|next|this|yesterday|today|tomorrow|again|though"
     r"|if|by|too|already|right now|in (?:\d|a|two|three))\b)"
 )
+_BEEN: Final = r"(?:(?:has|have|was|were|is|are|got|just|been)\s+){0,3}"
 _TO: Final = r"(?:\s+(?:back|forward|up|down|again))?(?:\s+from\s+[^,;!?()]{1,40}?)?\s+to\s+"
 
 
@@ -76,7 +80,7 @@ _OF_THINGS: Final = (
     ),
     # the deadline (has been) moved to 3 April
     _rule(
-        rf"{_BEGINNING}(?P<key>{_OWNER}\s+{_NOUNS})\s+(?:has|have|was|were|is|are|got|just|been|\s)*{_CHANGED}{_TO}"
+        rf"{_BEGINNING}(?P<key>{_OWNER}\s+{_NOUNS})\s+{_BEEN}{_CHANGED}{_TO}"
         rf"{_VALUE}{_END}"
     ),
     # we moved the deadline to 3 April
@@ -93,28 +97,36 @@ _OF_THINGS: Final = (
     ),
 )
 #: Of the speaker.
-_OF_SPEAKER: Final = tuple(
-    (about, _rule(rf"{_I}\s+{pattern}"))
-    for about, pattern in (
-        ("home", rf"(?:moved|moving|relocated)(?:\s+\w+)?\s+(?:back\s+)?(?:to|into)\s+{_NAME}{_END}"),
-        ("home", rf"(?:live|living|settled)\s+in\s+{_NAME}{_END}"),
-        (
-            "employer",
-            rf"(?:joined|(?:work|working|started\s+working)\s+(?:at|for)|got a (?:new )?job at)\s+{_NAME}{_END}",
-        ),
-        ("occupation", rf"(?:work|working)\s+as\s+(?:an?\s+)?{_VALUE}{_END}"),
-        ("school", rf"(?:(?:study|studying)\s+at|transferred\s+to)\s+{_NAME}{_END}"),
-        ("age", r"(?:(?P<value>\d{1,3})\s+years?\s+old)"),
-        ("age", r"turned\s+(?P<value>\d{1,3})\b"),
-        ("weight", r"weigh\s+(?P<value>\d[\d.,]*\s*\w+)"),
-    )
+_OF_SPEAKER: Final = (
+    ("home", _rule(rf"{_WE}\s+(?:live|living|settled)\s+in\s+{_NAME}{_END}")),
+    *(
+        (about, _rule(rf"{_I}\s+{pattern}"))
+        for about, pattern in (
+            ("home", rf"(?:moved|moving|relocated)(?:\s+\w+)?\s+(?:back\s+)?(?:to|into)\s+{_NAME}{_END}"),
+            (
+                "employer",
+                rf"(?:joined|(?:work|working|started\s+working)\s+(?:at|for)|got a (?:new )?job at)\s+{_NAME}{_END}",
+            ),
+            ("occupation", rf"(?:work|working)\s+as\s+(?:an?\s+)?{_VALUE}{_END}"),
+            ("school", rf"(?:(?:study|studying)\s+at|transferred\s+to)\s+{_NAME}{_END}"),
+            ("age", r"(?P<value>\d{1,3})\s+years?\s+old"),
+            ("age", r"turned\s+(?P<value>\d{1,3})\b"),
+            ("weight", r"weigh\s+(?P<value>\d[\d.,]*\s*(?:kg|kilos?|pounds?|lbs?|stone)\b)"),
+        )
+    ),
 )
 #: Of a person whom the group `key` names.
 _OF_OTHERS: Final = (
     ("home", _rule(rf"{_MY}\s+(?:lives|moved|relocated)(?:\s+back)?\s+(?:in|to)\s+{_NAME}{_END}")),
     ("employer", _rule(rf"{_MY}\s+(?:works|started)\s+(?:at|for)\s+{_NAME}{_END}")),
 )
-_ATTRIBUTES: Final = _rule(r"\b(?:new|old|current(?:ly)?|latest|previous|former|updated|final|next|actual)\s+")
+_ATTRIBUTES: Final = _rule(r"\b(?:new|current(?:ly)?|latest|updated|final|next|actual)\s+")
+#: What held before, or would hold if, is no statement of what holds.
+_FORMER: Final = _rule(r"\b(?:old|previous|former|last|first)\b")
+_ELSEWHEN: Final = _rule(
+    r"\b(?:when|if|before|after|wish|would|once|while|until|used to|ago|back then|as a (?:kid|child)"
+    r"|in (?:19|20)\d\d)\b"
+)
 _OWN: Final = _rule(r"\b(?:my|our)\b")
 
 
@@ -126,7 +138,7 @@ def may_state(text: str) -> bool:
 def stated(sentence: str) -> Iterator[Found]:
     """Yield what the sentence states."""
     words = _WORD.findall(sentence.lower())
-    if not _PERSON_CUES.isdisjoint(words):
+    if not _PERSON_CUES.isdisjoint(words) and not _ELSEWHEN.search(sentence):
         for about, rule in _OF_OTHERS:
             if found := rule.search(sentence):
                 yield Found(f"{about} {found['key']}", found["value"], own=True)
@@ -136,7 +148,8 @@ def stated(sentence: str) -> Iterator[Found]:
                 yield Found(about, found["value"], own=True)
     if not _THING_CUES.isdisjoint(words):
         for rule in _OF_THINGS:
-            if found := rule.match(sentence):
+            found = rule.match(sentence)
+            if found and not _FORMER.search(found["key"]):
                 own = _OWN.search(found["key"]) is not None
                 yield Found(_ATTRIBUTES.sub("", found["key"]), found["value"], own)
                 return

@@ -37,7 +37,8 @@ from tables.search.candidates import Candidates, previous
 from tables.search.held import Held, Listed, Living, Sessions, bytes_of
 from tables.search.recent import Recent
 from tables.search.standing import CURRENT, PINNED, Standing
-from tables.search.text_store import FOLDER, Stamp, TextStore, hash_of_name
+from tables.search.stated import Stated, about_the_same
+from tables.search.text_store import FOLDER, Stamp, TextStore, UserRows, hash_of_name
 from tables.search.tokens import RULES
 from tables.vectors.index import Seqs
 
@@ -139,7 +140,18 @@ class SearchRows:
         one_of_each = self.memories(places[first[speakers > 0]])
         names = frozenset(name for memory in one_of_each for name in memory.meta["speakers"])
         sessions = Sessions(rows.sessions, rows.created_at)
-        return Held(places, rows.seqs, sessions, rows.terms, rows.stated, previous(rows.sessions), names)
+        stated = Stated(rows.stated_rows, rows.stated, self._said_at(places, rows))
+        return Held(places, rows.seqs, sessions, rows.terms, stated, previous(rows.sessions), names)
+
+    def _said_at(self, places: Places, rows: UserRows) -> Seqs:
+        """Return when each statement was said last (epoch ms).
+
+        Near-copies change it, so bodies have it. They are read only if several statements are about the same.
+        """
+        said_at = rows.created_at.copy()
+        compared = np.unique(rows.stated_rows[about_the_same(rows.stated)])
+        said_at[compared] = [memory.said_at for memory in self.memories(places[compared])]
+        return said_at[rows.stated_rows]
 
     def _unfilled(self, user_id: str) -> list[int]:
         """Return the numbers of the user's memories whose rows are not written yet, ascending."""
@@ -254,13 +266,11 @@ class SearchRows:
         leaving, updated = changes.leaving, changes.staying(changes.updated)
         if updated:
             self._standing.update(updated)
+            for user in {hash_of_name(memory.user_id) for memory in updated if SAID_AGAIN in memory.meta}:
+                self._recent.drop((self, user))
             self._fresh |= {memory.seq: memory for memory in updated if memory.seq in self._fresh}
         for memory in self._changed.values():
-            if SAID_AGAIN in memory.meta:
-                self._texts.put(memory)
-                self._recent.drop((self, hash_of_name(memory.user_id)))
-            else:
-                self._texts.put_body(memory)
+            self._texts.put_body(memory)
         if new := sorted(changes.staying(changes.new), key=lambda memory: memory.seq):
             self._standing.add(new)
             self._keep_fresh(new)

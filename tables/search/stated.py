@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -15,6 +14,17 @@ from tables.search.statements import VALUE_BITS
 Numbers = npt.NDArray[np.int64]
 
 
+def about_the_same(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Return for each statement whether another one has the same key: bool[k]."""
+    _, which, counts = np.unique(_keys(words), return_inverse=True, return_counts=True)
+    same: npt.NDArray[np.bool_] = counts[which] > 1
+    return same
+
+
+def _keys(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    return words >> np.uint64(24)
+
+
 class Updates(NamedTuple):
     """Rows of memories that are outdated, and for each the row of the memory that updates it: int64[k], int64[k]."""
 
@@ -22,7 +32,7 @@ class Updates(NamedTuple):
     newer: Numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stated:
     """Statements: their row among the user's memories, their `Statement.word`, and when they were said (epoch ms).
 
@@ -53,21 +63,22 @@ class Stated:
             np.concatenate([self.said_at, other.said_at]),
         )
 
-    @cached_property
-    def updates(self) -> Updates:
-        """The memories whose statement is not the newest about the same, and gives another value than that.
+    def updates(self, allowed: npt.NDArray[np.bool_]) -> Updates:
+        """Return the memories whose statement is not the newest about the same, and gives another value than that.
+
+        Only the rows in `allowed`, bool[n], are compared.
 
         A memory is at most once among the older ones: with the newest of the memories that update it.
         """
-        if len(self) < 2:
-            return Updates(np.empty(0, np.int64), np.empty(0, np.int64))
-        keys, values = self.words >> np.uint64(24), self.words & np.uint64(VALUE_BITS)
-        order = np.lexsort((self.rows, self.said_at, keys))
+        counted = allowed[self.rows]
+        rows, words, said_at = self.rows[counted], self.words[counted], self.said_at[counted]
+        keys, values = _keys(words), words & np.uint64(VALUE_BITS)
+        order = np.lexsort((rows, said_at, keys))
         ordered = keys[order]
         last = np.searchsorted(ordered, ordered, side="right") - 1
         newest = np.empty(len(order), np.int64)
         newest[order] = order[last]
-        outdated = np.flatnonzero((values != values[newest]) & (self.rows != self.rows[newest]))
-        by_age = outdated[np.argsort(self.said_at[newest[outdated]], kind="stable")][::-1]
-        older, first = np.unique(self.rows[by_age], return_index=True)
-        return Updates(older, self.rows[newest[by_age[first]]])
+        outdated = np.flatnonzero((values != values[newest]) & (rows != rows[newest]))
+        by_age = outdated[np.argsort(said_at[newest[outdated]], kind="stable")][::-1]
+        older, first = np.unique(rows[by_age], return_index=True)
+        return Updates(older, rows[newest[by_age[first]]])

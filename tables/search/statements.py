@@ -46,10 +46,14 @@ class Statement(NamedTuple):
 def statements(text: str) -> list[Statement]:
     """Return the statements of a text, at most `MOST`. Questions state nothing.
 
+    If speakers are not named, only the first line counts: an assistant's words follow the user's.
+
     >>> [(sorted(one.key), one.value) for one in statements("We moved the deadline to 3 April.")]
     [(['deadlin'], ('3', 'april'))]
     """
     text = text[:READ_CHARS]
+    if not _SPEAKER.match(text):
+        text, *_ = text.split("\n", 1)
     languages = [one for one in _LANGUAGES if one.may_state(text)]
     found: dict[frozenset[str], Statement] = {}
     for line in text.splitlines() if languages else ():
@@ -66,7 +70,7 @@ def statements(text: str) -> list[Statement]:
 
 def _sentences(line: str) -> Iterator[str]:
     for piece in _SENTENCE.findall(line):
-        bare = piece.strip()
+        bare = " ".join(piece.split())
         if bare and len(bare) <= _SENTENCE_CHARS and bare[-1] not in "?？":
             yield bare.rstrip(".!。！；; ")
 

@@ -1,6 +1,6 @@
 """The terms and bodies of a shard's memories on the disk: a RocksDB, from which one scan reads a user's rows.
 
-    t | user | number   session, times, length, speakers, and the statements and terms of the memory's text
+    t | user | number   session, creation time, length, speakers, and the statements and terms of the memory's text
     b | number          the user, and the memory's body
 
 `user` is a hash of the user's id. The store is a cache of the catalog. A write is atomic, and after a kill the store
@@ -33,7 +33,6 @@ from tables import rocksdb
 from tables.paths import make_usable
 from tables.rocksdb import DAMAGE, StoreDamaged, line, rewrite
 from tables.search.bodies import body_of
-from tables.search.stated import Stated
 from tables.search.terms import Terms, counted
 from tables.vectors.index import Seqs
 
@@ -46,8 +45,8 @@ _STAMP: Final = b"\x00stamp"
 _TERMS, _BODY = b"t", b"b"
 _TERMS_KEY, _BODY_KEY, _USER = struct.Struct(">cQQ"), struct.Struct(">cQ"), struct.Struct(">Q")
 #: Of the value of a memory's terms, before statements and terms: session, creation time (epoch ms), length, speakers,
-#: the time when it was said last (epoch ms), number of statements.
-_HEAD: Final = struct.Struct("<QqfIqQ")
+#: number of statements.
+_HEAD: Final = struct.Struct("<QqfIQ")
 _HEAD_WORDS: Final = _HEAD.size // 8
 
 
@@ -68,7 +67,9 @@ def _speakers(memory: Memory) -> int:
 
 
 class UserRows(NamedTuple):
-    """The rows of a user, oldest first: arrays of n elements, and the terms and statements of n texts.
+    """The rows of a user, oldest first: arrays of n elements, and the terms of n texts.
+
+    `stated` are the words of the texts' statements (`Statement.word`), and `stated_rows` the row of each.
 
     `sessions` are `session_number`s. `speakers` are hashes of the speakers' names, 0 if there are none.
     """
@@ -78,7 +79,8 @@ class UserRows(NamedTuple):
     created_at: Seqs
     speakers: npt.NDArray[np.uint32]
     terms: Terms
-    stated: Stated
+    stated: npt.NDArray[np.uint64]
+    stated_rows: Seqs
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -159,21 +161,21 @@ class TextStore:
         created_at = heads[:, 1].astype(np.int64)
         order = np.lexsort((seqs, created_at))
         heads = heads[order]
-        stated = heads[:, 4].astype(np.int64)
+        stated = heads[:, 3].astype(np.int64)
         sizes = np.array([len(value) // 8 - _HEAD_WORDS for value in values], np.int64)[order] - stated
         words = np.frombuffer(b"".join([values[place][_HEAD.size :] for place in order]), "<u8")
         is_term = np.repeat(np.tile([False, True], len(order)), np.column_stack([stated, sizes]).ravel())
         lasts = np.ascontiguousarray(heads[:, 2])
         lengths = np.ascontiguousarray(lasts.view("<f4")[::2])
         speakers = np.ascontiguousarray(lasts.view("<u4")[1::2])
-        said_at = np.repeat(heads[:, 3].astype(np.int64), stated)
         return UserRows(
             seqs[order],
             heads[:, 0],
             created_at[order],
             speakers,
             Terms(words[is_term], sizes, lengths),
-            Stated(np.repeat(np.arange(len(order)), stated), words[~is_term], said_at),
+            words[~is_term],
+            np.repeat(np.arange(len(order)), stated),
         )
 
     def seqs_of(self, user: int) -> Seqs:
@@ -216,9 +218,7 @@ class TextStore:
     def put(self, memory: Memory) -> None:
         """Write a memory's terms and body, with the next `write`."""
         session, terms = session_number(memory.session_id), counted(memory.text)
-        head = _HEAD.pack(
-            session, memory.created_at, terms.length, _speakers(memory), memory.said_at, len(terms.stated)
-        )
+        head = _HEAD.pack(session, memory.created_at, terms.length, _speakers(memory), len(terms.stated))
         words = np.array([*terms.stated, *terms.words], "<u8").tobytes()
         self._batch.put(_terms_key(hash_of_name(memory.user_id), memory.seq), head + words)
         self.put_body(memory)

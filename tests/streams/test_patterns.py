@@ -34,6 +34,7 @@ BOUNDED: Final = {
     "streams.summaries.summary_answer._SHORT_ID": "all of an id that a model has named",
     "streams.language.asking._PAST": "behind a phrase that was found: what is between two of them is looked at once",
     "streams.language.reading_zh.LEXICON": "of a text's first characters, see READ_CHARS",
+    "tables.search.chinese_statements._OF_THINGS": "in a clause of a sentence, of at most 300 characters",
     "streams.doors.ui.my_memory._COMMENT": "of notes, in which markup is escaped",
 }
 #: Summaries are made in a process of their own; `tests/streams/summaries/rules/test_cues.py` holds their patterns.

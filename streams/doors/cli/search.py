@@ -70,6 +70,7 @@ def search(
     The table shows the best result and other likely answers. A line below it says how many results are left out.
     `forget`, `pin` and `unpin` accept the ids in the table.
     """
+    given = {"reference_date": reference_date, "timezone": timezone}
     body = {
         "user_id": user,
         "query": query,
@@ -82,8 +83,7 @@ def search(
         "filters": filters,
         "explain": explain,
         "touch": touch,
-        "reference_date": reference_date,
-        "timezone": timezone,
+        **{name: value for name, value in given.items() if value is not None},
         **({"partial": "allow"} if partial else {}),
     }
     answer = ask(url, "POST", "/v1/search", json=body)

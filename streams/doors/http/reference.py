@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Annotated
 
+from fastapi import HTTPException
 from pydantic import AfterValidator, Field
 
 from schemas.times import known_zone, parse_local
@@ -36,4 +37,7 @@ GivenZone = Annotated[
 
 def reference_of(service: MemoryService, day: str | int | None, zone: str | None) -> ReferenceDate:
     """Return the moment of a question, which its times are relative to, and from which the answer is dated."""
-    return service.reference(day, None if zone is None else known_zone(zone))
+    try:
+        return service.reference(day, None if zone is None else known_zone(zone))
+    except ValueError as exc:  # at the first and the last day that there are, in some zones
+        raise HTTPException(422, f"reference_date: {exc}") from exc

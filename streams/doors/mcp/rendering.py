@@ -27,11 +27,11 @@ def hits(answer: dict[str, Any]) -> str:
     if not found:
         return f"No memory answers this.{elsewhere}"
     lines = (
-        f"- [{hit['id']}] {hit['relevance']:.2f} {hit['state']}, {hit['when'] or _day(hit)}: "
+        f"- [{hit['id']}] {hit['relevance']:.2f} {hit['state']}, {hit.get('when') or _day(hit)}: "
         f"{one_line(hit['memory'])}"
         for hit in found
     )
-    today = f" {opening(date.fromisoformat(day))}" if (day := answer["reference_date"]) else ""
+    today = f" {opening(date.fromisoformat(day))}" if (day := answer.get("reference_date")) else ""
     return quoted(f"{_count(len(found))}, the most relevant first.{today}{elsewhere}", "\n".join(lines))
 
 

@@ -16,12 +16,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from itertools import islice
 from typing import Final, NamedTuple
 
 from streams.language.times.calendar import Span, day_from, hours, nearest
 
 #: This many characters before and after an expression are read for its tense.
 _NEAR: Final = 120
+#: At most this many matches of each pattern are read.
+_MOST_MATCHES: Final = 16
 #: Joined expressions have at most this many characters between them.
 _GAP: Final = 16
 
@@ -126,7 +129,7 @@ def expressions(text: str, now: datetime, language: Language) -> Iterator[tuple[
 
 def _matches(text: str, now: datetime, language: Language) -> Iterator[_Expression]:
     for pattern, read in language.rules:
-        for match in pattern.finditer(text):
+        for match in islice(pattern.finditer(text), _MOST_MATCHES):
             start, end = match.span()
             *_, before = language.sentence_end.split(text[max(0, start - _NEAR) : start])
             after, *_ = language.sentence_end.split(text[end : end + _NEAR], maxsplit=1)

@@ -77,6 +77,27 @@ async def test_what_is_no_day_no_zone_and_no_length_is_refused(
         assert (response.status_code, name in response.text, why in response.text) == (422, True, True), response.text
 
 
+async def test_a_moment_that_is_outside_of_all_years_in_that_zone_is_refused(here: Talk) -> None:
+    async with here.http() as http:
+        asked = {"reference_date": "1990-01-01T00:30", "timezone": "Asia/Shanghai"}
+        response = await http.get("/v1/context", params={"user_id": "u", "session_id": "u-s", **asked})
+        assert (response.status_code, "between the years 1990 and 2100" in response.text) == (422, True)
+
+
+async def test_what_is_cut_out_of_the_conversation_is_found(here: Talk) -> None:
+    """The answer lies in an exchange of the same session for which there is no room."""
+    long = "we talked about the weather and the garden " * 12
+    await here.say(line(0, "u", "user", 0, content="the spare key lies under the blue stone"))
+    for turn in range(1, 6):
+        await here.say(line(turn, "u", "user", 300 * turn, content=f"{long} {turn}"))
+    await here.say(line(9, "u", "user", 3_000, content="where is the spare key?"))
+    async with here.http() as http:
+        found = await answer(http, max_tokens=400)
+    assert found["left_out"]["exchanges"] > 0
+    assert "] the spare key lies under the blue stone\n" in found["prompt"]
+    assert found["prompt"].count("where is the spare key?") == 1
+
+
 async def test_a_budget_is_filled_by_relevance_and_pinned_ones_come_first(here: Talk) -> None:
     rooms = [promotion(f"the key of room {n} hangs in Oslo, behind door number {n}", str(n)) for n in range(30)]
     await here.applied(*rooms, promotion("key of the garage: Oslo", "g"), promotion("I like tea", "t"))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.memories import SearchHit, State
+from schemas.memories import SHOWN_FROM, SearchHit, State
 from schemas.times import parse_timestamp
 from streams.recall.dates import ReferenceDate
 from streams.recall.query import Query
@@ -90,9 +90,19 @@ async def test_who_asks_when_gets_what_names_a_time(here: Talk) -> None:
 
 
 async def test_what_is_below_the_limit_may_be_above_it_by_its_time(here: Talk) -> None:
-    await here.applied(promotion("I bought bread", "1", at=at("2026-03-11")))
-    assert await asked(here, "What did my sister do?", min_relevance=0.2) == []
-    assert len(await asked(here, "What did my sister do last week?", min_relevance=0.2)) == 1
+    await here.applied(promotion("my sister bought bread and a lamp", "1", at=at("2026-03-11")))
+    question, in_june = "What did my sister do last week?", ReferenceDate(at("2026-06-20"), UTC)
+    (raised,), (hit,) = await asked(here, question), await here.found(question, reference=in_june)
+    assert hit.relevance < raised.relevance < 1
+    between = (hit.relevance + raised.relevance) / 2
+    assert await here.found(question, reference=in_june, min_relevance=between) == []
+    assert len(await asked(here, question, min_relevance=between)) == 1
+
+
+async def test_what_has_nothing_to_do_with_it_stays_irrelevant(here: Talk) -> None:
+    await here.applied(promotion("I bought bread", "1", at=at("2026-03-20")))
+    (hit,) = await asked(here, "Which violin concert was it today?")
+    assert hit.relevance < SHOWN_FROM / 2
 
 
 def test_chat_around_the_questions_names_no_time() -> None:

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.events import Edit, Forget
-from schemas.memories import SearchHit
+from schemas.memories import SAID_AGAIN, SearchHit
 from schemas.times import iso
 from streams.recall.filtering import Filter
 from streams.recall.updates import newest_first
 from streams.telemetry.metrics import labelled
+from tables.memories.shard import Shard
 from tests.support.making import START, line, promotion
 from tests.support.talk import Talk, talk
 
@@ -63,7 +64,7 @@ async def test_the_order_of_arrival_does_not_matter_and_a_forgotten_update_updat
 
 async def test_an_exchange_that_is_no_memory_yet_updates_too(here: Talk) -> None:
     await here.applied(OLD)
-    await here.say(line(1, "u", "user", 86_400, content="We moved to Oslo"))
+    await here.say(line(1, "u", "user", 86_400, content="I moved to Oslo"))
     hits = await here.found(QUESTION)
     assert [(hit.state, hit.updated_by) for hit in hits] == [("short_term", None), ("active", hits[0].id)]
 
@@ -98,6 +99,39 @@ async def test_what_is_said_again_holds_again(here: Talk) -> None:
     assert hits[0].message_ids == ["0", "3"]
 
 
+async def test_what_is_said_again_holds_again_although_a_recompute_deleted_its_body(here: Talk) -> None:
+    await here.applied(OLD, NEW)
+    await here.worker.shards.call(0, Shard.recompute, START + 200 * DAY, here.worker.settings.lifecycle)
+    await here.applied(promotion(OLD.text, "3", at=START + 201 * DAY))
+    assert texts(await here.found(QUESTION)) == [OLD.text, NEW.text]
+
+
+async def test_an_edit_states_anew(here: Talk) -> None:
+    """Who corrects the older memory today says what holds today."""
+    await here.applied(OLD, NEW)
+    assert OLD.memory_id is not None
+    fields: dict[str, Any] = {"event_id": uuid.uuid4(), "user_id": "u", "timestamp": START + 9 * DAY}
+    await here.applied(Edit(**fields, memory_id=OLD.memory_id, text="I live in Turin, near Bergen"))
+    hits = await here.found(QUESTION)
+    assert [(hit.memory, hit.valid_to) for hit in hits] == [
+        ("I live in Turin, near Bergen", None),
+        (NEW.text, iso(START + 9 * DAY)),
+    ]
+
+
+@pytest.mark.parametrize("moment", [1 << 63, 1 << 62, -5, True, "2026", START + 900 * DAY])
+async def test_nobody_else_says_when_it_was_said(here: Talk, moment: object) -> None:
+    """The key is ours: of a message, a promotion and a request it counts for nothing."""
+    theirs = promotion("I live in Bergen, at the lake", "7").model_copy(update={"metadata": {SAID_AGAIN: moment}})
+    await here.applied(theirs, NEW)
+    await here.say(
+        line(1, "u", "user", 2 * 86_400 + 50, content="my rent is 900 euros", metadata={SAID_AGAIN: moment})
+    )
+    hits = await here.found("Where do I live, Bergen, and what is my rent?")
+    assert len(hits) == 3
+    assert [hit.valid_to for hit in hits if hit.memory == theirs.text] == [iso(START + 2 * DAY)]
+
+
 async def test_without_updates_relevance_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"memory": {"updates": "off"}}
     async with talk(tmp_path, monkeypatch, **settings) as here:
@@ -111,8 +145,8 @@ async def test_without_updates_relevance_decides(tmp_path: Path, monkeypatch: py
     st.dictionaries(st.integers(0, 7), st.integers(0, 7), max_size=4),
 )
 def test_no_outdated_one_is_before_the_newer_one(values: list[float], given: dict[int, int]) -> None:
-    """Whatever is not part of a pair keeps its relevance, and nothing leaves the scale."""
-    pairs = {old: new for old, new in given.items() if max(old, new) < len(values) and new not in given}
+    """Not in a chain either. Whatever is not part of a pair keeps its relevance, and nothing leaves the scale."""
+    pairs = {old: new for old, new in given.items() if old < new < len(values)}
     relevance = np.array(values, np.float32)
     changed = newest_first(relevance, pairs)
     for old, new in pairs.items():
