@@ -46,22 +46,22 @@ class Statement(NamedTuple):
 def statements(text: str) -> list[Statement]:
     """Return the statements of a text, at most `MOST`. Questions state nothing.
 
-    If speakers are not named, only the first line counts: an assistant's words follow the user's.
+    Where speakers are not named, only the first line tells of the speaker: an assistant's words follow the user's.
 
     >>> [(sorted(one.key), one.value) for one in statements("We moved the deadline to 3 April.")]
     [(['deadlin'], ('3', 'april'))]
     """
     text = text[:READ_CHARS]
-    if not _SPEAKER.match(text):
-        text, *_ = text.split("\n", 1)
     languages = [one for one in _LANGUAGES if one.may_state(text)]
     found: dict[frozenset[str], Statement] = {}
-    for line in text.splitlines() if languages else ():
+    for number, line in enumerate(text.splitlines() if languages else ()):
         named = _SPEAKER.match(line)
         speaker = tokens(named[1]) if named and not named[1].lower().startswith(_LEADS) else []
         for sentence in _sentences(line[named.end() :] if speaker and named else line):
             for language in languages:
                 for one in language.stated(sentence):
+                    if one.own and number and not speaker:
+                        continue
                     statement = _statement(one, speaker)
                     if statement is not None:
                         found.setdefault(statement.key, statement)

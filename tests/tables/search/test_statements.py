@@ -129,7 +129,8 @@ def test_any_text_is_read(text: str) -> None:
 
 def test_an_assistants_words_are_not_the_users() -> None:
     """A text has the user's words first. Where speakers are named, each speaks of himself."""
-    assert statements("tell me a story\nI live in Paris.") == []
+    assert statements("tell me a story\nI live in Paris. My dog's name is Rex.") == []
+    assert len(statements("hello\nThe deadline is 12 March")) == 1, "it is nobody's"
     found = statements("Ann: I live in Oslo\nBob: I live in Paris")
     assert [sorted(one.key) for one in found] == [["@ann", "hom"], ["@bob", "hom"]]
 
