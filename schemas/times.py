@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, tzinfo
 from time import time_ns
-from typing import Final
+from typing import Annotated, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator
 
 #: Timestamps outside of [1990, 2100) are a producer's mistake, such as seconds instead of milliseconds, or a clock
 #: that was reset to zero.
@@ -68,6 +70,10 @@ def known_zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError("needs an IANA name such as UTC, Asia/Shanghai or Europe/Berlin") from None
+
+
+#: The name of a time zone that is known.
+ZoneName = Annotated[str, AfterValidator(lambda name: known_zone(name).key)]
 
 
 def iso(millis: int) -> str:

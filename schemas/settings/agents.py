@@ -5,20 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from schemas.phrases import SUMMARY_PHRASES
 from schemas.settings.section import Section
-from schemas.times import known_zone
+from schemas.times import ZoneName
 
 
 def _name(given: Any) -> Any:
     """Convert a model's name to text, because YAML reads some names as numbers, and an empty name as null."""
     return "" if given is None else str(given) if isinstance(given, int | float) else given
-
-
-def _known_zone(name: str) -> str:
-    return known_zone(name).key
 
 
 #: A model's name in the form `provider/model`. A name of another form is not an error, but adds a warning to
@@ -50,7 +46,7 @@ class SummarySettings(Section):
     fallback_dir: Path | None = Field(
         default=None, description="second place for files of summaries; null: below ~/.siltstone/memory"
     )
-    timezone: Annotated[str, AfterValidator(_known_zone)] = Field(default="UTC", description="time zone of the days")
+    timezone: ZoneName = Field(default="UTC", description="time zone of the days")
     request_phrases: tuple[str, ...] = SUMMARY_PHRASES
     concurrency: Annotated[int, Field(ge=1, le=256)] = 2
     timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0

@@ -14,7 +14,7 @@ from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownSta
 from schemas.times import iso
 from streams.recall.query import Hits, PreparedQuery
 from streams.recall.ranking import bm25, carry, fuse, top
-from streams.recall.updates import newest_first, outdated
+from streams.recall.updates import Newer, newest_first, outdated
 from streams.recall.windows import as_memory
 from streams.runtime.cancellation import cancellable
 from tables.memories.items import KIND as ITEM
@@ -113,12 +113,11 @@ def _ranked(
             all(one.matches(memory) for one in query.filters) and not is_expired(memory, asked.now)
             for memory in cancellable(shown(rows))
         ]
-    best, updates = top(relevance, allowed, query.top_k), dict[int, int]()
+    best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
         updates = outdated(candidates.stated, best, allowed, shown, asked.now)
-        relevance = newest_first(relevance, updates)
+        relevance = newest_first(relevance, {older: newer.row for older, newer in updates.items()})
         best = top(relevance, allowed, query.top_k) if updates else best
-    newer = dict(zip(updates, shown(np.array([*updates.values()], np.int64)), strict=True)) if updates else {}
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
     hits = []
     for row, memory in zip(best.tolist(), shown(best), strict=True):
@@ -137,7 +136,7 @@ def _ranked(
                 why["times"] = asked.times.explained()
         score = float(scores[row]) if row < memories else memory.importance
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
-        by = newer.get(row)
+        by = updates[row].memory if row in updates else None
         until = None if by is None else by.said_at
         dated = query.reference if query.reference is not None and query.reference.dates else None
         seen = None if dated is None else dated.seen(memory.created_at, memory.text, until)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,17 @@ Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 
 
+class Newer(NamedTuple):
+    """A memory that updates another one, and its row."""
+
+    row: int
+    memory: Memory
+
+
 def outdated(
     stated: Stated, best: Rows, allowed: npt.NDArray[np.bool_], shown: Callable[[Rows], list[Memory]], now: int
-) -> dict[int, int]:
-    """Return those of the `best` rows that are outdated, each with the row of the memory that updates it.
+) -> dict[int, Newer]:
+    """Return those of the `best` rows that are outdated, each with the memory that updates it.
 
     Only `allowed` memories are compared. One whose metadata says that it still holds is not outdated, and one that
     has expired at the time `now` (epoch ms) updates nothing.
@@ -29,7 +37,7 @@ def outdated(
     if not len(older):
         return {}
     return {
-        row: by
+        row: Newer(by, other)
         for row, by, memory, other in zip(older.tolist(), newer.tolist(), shown(older), shown(newer), strict=True)
         if memory.meta.get(STILL_HOLDS) is not True and not is_expired(other, now)
     }

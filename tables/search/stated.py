@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tables.search.statements import VALUE_BITS
+from tables.search.statements import VALUE_BITS, VALUE_WIDTH
 
 Numbers = npt.NDArray[np.int64]
 
@@ -22,7 +22,7 @@ def about_the_same(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def _keys(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    return words >> np.uint64(24)
+    return words >> np.uint64(VALUE_WIDTH)
 
 
 class Updates(NamedTuple):

@@ -21,8 +21,9 @@ from tables.search.tokens import tokens, weight
 MOST, READ_CHARS = 4, 4_000
 #: A value is told apart by this many terms. Longer sentences are not read.
 _VALUE_TERMS, _SENTENCE_CHARS = 4, 300
-#: The bits of a statement's word that tell its value.
-VALUE_BITS: Final = (1 << 24) - 1
+#: How many bits of a statement's word tell its value, and these bits.
+VALUE_WIDTH: Final = 24
+VALUE_BITS: Final = (1 << VALUE_WIDTH) - 1
 _SENTENCE: Final = re.compile(r"[^.!?。！？；;\n]*(?:\.(?=\S)[^.!?。！？；;\n]*)*[.!?。！？；;\n]?")
 #: The name of a speaker at the beginning of a message.
 _SPEAKER: Final = re.compile(r"((?:[A-Z][\w.'-]*|[\u4e00-\u9fff]{1,4})(?: [A-Z][\w.'-]*){0,2})[:：]\s+")
@@ -40,7 +41,7 @@ class Statement(NamedTuple):
     @property
     def word(self) -> int:
         """The statement as a word of 64 bits: 40 of a hash of the key, and 24 of one of the value."""
-        return _hash("\n".join(sorted(self.key)), 64) & ~VALUE_BITS | _hash("\n".join(self.value), 24)
+        return _hash("\n".join(sorted(self.key)), 64) & ~VALUE_BITS | _hash("\n".join(self.value), VALUE_WIDTH)
 
 
 def statements(text: str) -> list[Statement]:

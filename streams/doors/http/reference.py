@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import HTTPException
 from pydantic import AfterValidator, Field
 
-from schemas.times import known_zone, parse_local
+from schemas.times import ZoneName, known_zone, parse_local
 from streams.recall.dates import ReferenceDate
 from streams.service import MemoryService
 
@@ -16,10 +16,6 @@ from streams.service import MemoryService
 def _readable(value: str | int) -> str | int:
     parse_local(value, UTC)
     return value
-
-
-def _known(name: str) -> str:
-    return known_zone(name).key
 
 
 GivenDate = Annotated[
@@ -30,7 +26,7 @@ GivenDate = Annotated[
     ),
 ]
 GivenZone = Annotated[
-    Annotated[str, AfterValidator(_known)] | None,
+    ZoneName | None,
     Field(description="the user's time zone, such as Europe/Oslo; default: `agents.summary.timezone`"),
 ]
 
