@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any, Literal, Self, TypeVar
-
-import httpx
-from tenacity import AsyncRetrying
+from typing import Any, Literal
 
 from siltstone_client import answers, calls
-from siltstone_client.answering import answer_of, unanswered
-from siltstone_client.calls import AtLeast, Call, Id, State, Wait
-from siltstone_client.connecting import client_options, request_options
+from siltstone_client.async_connection import AsyncConnection
+from siltstone_client.calls import AtLeast, Id, State, Wait
 from siltstone_client.messages import Message, Moment
-from siltstone_client.own_writes import OwnWrites
-from siltstone_client.retrying import Retries
-
-T = TypeVar("T", bound=answers.Answer)
 
 
-class AsyncMemory:
+class AsyncMemory(AsyncConnection):
     """A client of Siltstone's memory. `url` is the address of any worker. Tasks and threads may share a client.
 
     `token` is an access token (`slt_…`). If it is the token of a single user, `user_id` may be left out. `timeout` is
@@ -32,30 +24,6 @@ class AsyncMemory:
     write. With `read_your_writes`, each read for a user waits for this client's writes for that user, without
     `at_least`. Every failure raises a `SiltstoneError`; an error never looks like an answer.
     """
-
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8000",
-        *,
-        token: str | None = None,
-        timeout: float = 10.0,
-        retries: Retries = Retries(),  # noqa: B008 - frozen
-        read_your_writes: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._http = httpx.AsyncClient(**client_options(url, token, timeout), transport=transport)
-        self._timeout, self._retries = timeout, retries
-        self._own = OwnWrites() if read_your_writes else None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close the connections. The client cannot be used afterwards."""
-        await self._http.aclose()
 
     async def add(
         self,
@@ -89,6 +57,7 @@ class AsyncMemory:
         explain: bool = False,
         touch: bool = True,
         reference_date: Moment | date | None = None,
+        as_of: Moment | date | None = None,
         timezone: str | None = None,
         partial: bool = False,
         at_least: AtLeast = None,
@@ -97,7 +66,8 @@ class AsyncMemory:
 
         A hit counts as an access, unless `touch` is false. `filters` has the form `["importance:gte:80"]` or
         `{"importance": {"gte": 80}}`. The hits are dated (`when`) from `reference_date`, by default now, in
-        the user's `timezone` (`Europe/Oslo`), by default the worker's. `partial` accepts an incomplete answer while
+        the user's `timezone` (`Europe/Oslo`), by default the worker's. With `as_of`, a day or a moment, the hits are
+        what held then, also if it was superseded later. `partial` accepts an incomplete answer while
         the user's partition is being restored.
         """
         return await self._answer(
@@ -115,6 +85,7 @@ class AsyncMemory:
                 explain=explain,
                 touch=touch,
                 reference_date=reference_date,
+                as_of=as_of,
                 timezone=timezone,
                 partial=partial,
             )
@@ -132,6 +103,7 @@ class AsyncMemory:
         touch: bool = True,
         include_short_term: bool = True,
         reference_date: Moment | date | None = None,
+        as_of: Moment | date | None = None,
         timezone: str | None = None,
         partial: bool = False,
         at_least: AtLeast = None,
@@ -141,6 +113,7 @@ class AsyncMemory:
         Without a `query`, the user's last message is the query. `limit` and `memories` are maximum numbers. With
         `max_tokens` (estimated), what matches best fills the prompt, and `left_out` counts what does not fit.
         The prompt is dated from `reference_date`, by default now, in the user's `timezone`, by default the worker's.
+        With `as_of`, a day or a moment, the memories are those that held then.
         """
         return await self._answer(
             calls.context(
@@ -154,6 +127,7 @@ class AsyncMemory:
                 touch=touch,
                 include_short_term=include_short_term,
                 reference_date=reference_date,
+                as_of=as_of,
                 timezone=timezone,
                 partial=partial,
             )
@@ -197,13 +171,16 @@ class AsyncMemory:
         memory_id: Id | None = None,
         event_id: Id | None = None,
         timestamp: Moment | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
         """Keep a text for good. With `kind="short_term"`, keep it until its session ends, at most for `ttl_seconds`.
 
         With `kind="item"`, the text is a value under the key `memory_id`: it replaces the previous value and does not
         decay. The memory's id is `memory_id`, or the answer's `event_id` if no `memory_id` is given. Without
-        `importance` (0-100), the worker estimates it from the text.
+        `importance` (0-100), the worker estimates it from the text. It holds from `valid_from`, by default its
+        creation, until `valid_to`.
         """
         return await self._answer(
             calls.remember(
@@ -221,6 +198,8 @@ class AsyncMemory:
                 agent_id=agent_id,
                 message_ids=[*message_ids],
                 memory_id=memory_id,
+                valid_from=valid_from,
+                valid_to=valid_to,
             )
         )
 
@@ -243,11 +222,26 @@ class AsyncMemory:
         user_id: str | None = None,
         text: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """Change a memory's text or metadata. New metadata is merged into the old metadata; None removes a key."""
-        fields = None if metadata is None else dict(metadata)
-        return await self._answer(calls.update(memory_id, wait, user_id=user_id, text=text, metadata=fields))
+        """Change a memory's text, metadata, or the time in which it holds.
+
+        New metadata is merged into the old metadata; None removes a key. With `{"still_holds": True}`, no other
+        memory updates or supersedes it, and it holds again.
+        """
+        return await self._answer(
+            calls.update(
+                memory_id,
+                wait,
+                user_id=user_id,
+                text=text,
+                metadata=None if metadata is None else dict(metadata),
+                valid_from=valid_from,
+                valid_to=valid_to,
+            )
+        )
 
     async def forget(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
         """Forget a memory for good, even if it is pinned."""
@@ -359,13 +353,15 @@ class AsyncMemory:
         state: State | None = None,
         include_cold: bool = False,
         include_all: bool = False,
+        as_of: Moment | date | None = None,
+        timezone: str | None = None,
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Memories:
         """A page of the user's memories, oldest first. It has active memories, unless another state is requested.
 
         Get the next page with `after=page.next`, until `page.next` is None. A memory must match all `filters`, such
-        as `["importance:gte:80"]`.
+        as `["importance:gte:80"]`. With `as_of`, a day or a moment, the page has what held then, in all states.
         """
         return await self._answer(
             calls.page(
@@ -377,22 +373,8 @@ class AsyncMemory:
                 state=state,
                 include_cold=include_cold,
                 include_all=include_all,
+                as_of=as_of,
+                timezone=timezone,
                 partial=partial,
             )
         )
-
-    async def _answer(self, call: Call[T]) -> T:
-        async def attempt() -> T:
-            return await self._once(call)
-
-        answer: T = await AsyncRetrying(**self._retries.options(call.again))(attempt)
-        return answer
-
-    async def _once(self, call: Call[T]) -> T:
-        try:
-            response = await self._http.request(
-                call.method, call.path, **request_options(call, self._timeout, self._own)
-            )
-        except (httpx.RequestError, httpx.InvalidURL) as exc:
-            raise unanswered(self._http.base_url, exc) from exc
-        return answer_of(call, response, self._own)

@@ -27,7 +27,8 @@ class ContextQuery:
     """What is asked of a session's context. If `text` is empty, the query is the user's last message.
 
     `exchanges` and `memories` are maximum numbers, and `max_tokens` is the maximum length of the prompt. If all of
-    the user's data is not recovered yet, `partial` asks for what there is. See `Query` for the other fields.
+    the user's data is not recovered yet, `partial` asks for what there is. See `Query` for the other fields;
+    `as_of` is for memories alone.
     """
 
     user_id: str
@@ -40,6 +41,7 @@ class ContextQuery:
     short_term: bool = True
     partial: bool = False
     reference: ReferenceDate | None = None
+    as_of: int | None = None
 
     def most_memories(self, usual: int) -> int:
         """Return the maximum number of memories, if `usual` is that of a request that limits nothing."""
@@ -76,7 +78,7 @@ def context_of(
     The prompt repeats nothing: a hit is left out of it if it shows the hit's exchange or note. If the length is
     limited, pinned memories come first, and others of low relevance only if they are among the `usual` best.
     """
-    prompt, exchanges, left_out = Prompt(reference), [one.exchange for one in window], LeftOut()
+    prompt, exchanges, left_out = Prompt(reference, asked.as_of), [one.exchange for one in window], LeftOut()
     noted = {note.id for note in notes}
     if asked.max_tokens is None:
         beside = ShownWindow.of(asked.session_id, exchanges)

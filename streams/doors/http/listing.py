@@ -12,7 +12,8 @@ from fastapi import Depends, HTTPException, Query
 from schemas.lifecycle import score_of, state_of, wanted_states
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
-from streams.recall.filtering import Filter, matching
+from streams.doors.http.reference import GivenAsOf
+from streams.recall.filtering import Condition, Filter, matching
 from streams.runtime.cancellation import cancellable
 from tables.memories.catalog.archive import Archived
 from tables.memories.items import is_expired
@@ -29,14 +30,16 @@ def _states(
     state: State | None = None,
     include_cold: bool = False,
     include_all: bool = False,
+    as_of: GivenAsOf = None,
     cold: Annotated[bool, Query(alias="includeCold", include_in_schema=False)] = False,
     all_states: Annotated[bool, Query(alias="includeAll", include_in_schema=False)] = False,
 ) -> frozenset[State]:
-    return wanted_states(state=state, include_all=include_all or all_states, include_cold=include_cold or cold)
+    every = include_all or all_states or as_of is not None
+    return wanted_states(state=state, include_all=every, include_cold=include_cold or cold)
 
 
 #: The states of the memories to list. They are given by the same parameters as in a search. By default, only active
-#: memories are listed. The names of the parameters may also be written in camelCase.
+#: memories are listed, and with `as_of` all. The names of the parameters may also be written in camelCase.
 States = Annotated[frozenset[State], Depends(_states)]
 
 
@@ -57,7 +60,7 @@ class PageQuery:
     """
 
     user_id: str
-    conditions: Sequence[Filter]
+    conditions: Sequence[Condition]
     limit: int
     after: uuid.UUID | None
     states: frozenset[State] = frozenset(State)
