@@ -139,7 +139,7 @@ def _ranked(
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
         by = updates[row].memory if row in updates else None
         if by is not None and memory.valid_to is None:
-            memory = replace(memory, valid_to=by.said_at)
+            memory = replace(memory, valid_to=by.said_at if by.valid_from is None else by.valid_from)
         dated = query.reference if query.reference is not None and query.reference.dates else None
         hits.append(
             SearchHit(

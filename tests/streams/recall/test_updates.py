@@ -80,6 +80,19 @@ async def test_a_wrong_verdict_is_undone_by_one_call(here: Talk) -> None:
     assert (texts(hits), hits[0].valid_to) == ([OLD.text, NEW.text], None)
 
 
+@pytest.mark.parametrize(
+    "validity", [{"valid_from": START + 90 * DAY}, {"valid_from": START, "valid_to": START + DAY}], ids=str
+)
+async def test_what_does_not_hold_yet_or_any_more_updates_nothing(here: Talk, validity: dict[str, int]) -> None:
+    await here.applied(OLD, NEW)
+    assert NEW.memory_id is not None
+    await here.applied(
+        Edit(event_id=uuid.uuid4(), user_id="u", timestamp=START + 3 * DAY, memory_id=NEW.memory_id, **validity)
+    )
+    hits = await here.found(QUESTION)
+    assert (texts(hits), [hit.updated_by for hit in hits]) == ([OLD.text, NEW.text], [None, None])
+
+
 async def test_what_is_not_asked_for_updates_nothing(here: Talk) -> None:
     """A filter leaves out the newer one: then nothing is known of it."""
     await here.applied(OLD, NEW)
