@@ -22,7 +22,7 @@ from streams.doors.http.accepted import Accepted
 from streams.doors.http.asker import Asker, sources_by
 from streams.doors.http.consistency import Consistency, Wait
 from streams.doors.http.forget_source import ForgottenSource, forget_source
-from streams.doors.http.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
+from streams.doors.http.listing import After, Filters, Listed, PageQuery, PageSize, conditions_of, page_of_memories
 from streams.doors.http.partial import MayBePartial, Partial, said
 from streams.doors.http.reference import GivenAsOf, GivenZone, as_of_of, reference_of
 from streams.doors.http.shown import ShownMemory, command, shown
@@ -94,7 +94,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/memories", dependencies=reads)
     async def memories(
         user_id: Id,
-        states: States,
+        among: Listed,
         allowed: Partial,
         filters: Filters = [],  # noqa: B006
         limit: PageSize = 50,
@@ -104,7 +104,8 @@ def memory_routes(service: MemoryService) -> APIRouter:
     ) -> MemoriesResponse:
         """The user's memories, oldest first: the active ones, unless `state`, `include_all` or `include_cold` is set.
 
-        With `as_of`, the list has the memories that held at that time.
+        Memories that another one replaces are listed with `include_all`, or with `as_of` if they held then. With
+        `as_of`, the list has the memories that held at that time.
 
         A list does not count as an access. With `partial=allow`, the response does not wait for the recovery of the
         user's partition: it lists the memories that are already recovered.
@@ -113,7 +114,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
         conditions: list[Condition] = [*conditions_of(filters)]
         if moment is not None:
             conditions.append(HeldAt(moment))
-        wanted = PageQuery(user_id, conditions, limit, after, states, service.clock.now())
+        wanted = PageQuery(user_id, conditions, limit, after, among.states, service.clock.now(), among.replaced)
         page, behind = await service.users.ask_partly(
             allowed, user_id, page_of_memories, wanted, service.settings.lifecycle
         )
