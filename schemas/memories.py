@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
-from schemas.sources import sources_in
+from schemas.sources import SOURCES, sources_in
 from schemas.times import LATEST_MS, iso
 
 
@@ -41,6 +41,10 @@ class Column:
 
 #: The metadata key for the time (epoch ms) at which a statement was said again, in a near-copy.
 SAID_AGAIN: Final = "siltstone.said_at"
+#: The metadata key for the `valid_from` and `valid_to` (epoch ms) that a superseded memory has by its user's word.
+VALIDITY: Final = "siltstone.validity"
+#: The metadata keys that are ignored in events, because only Siltstone sets them.
+RESERVED: Final = frozenset({SOURCES, SAID_AGAIN, VALIDITY})
 #: The metadata key with which a user says that a memory still holds, whatever a newer one states.
 STILL_HOLDS: Final = "still_holds"
 
@@ -99,6 +103,11 @@ class Memory:
     def current(self) -> bool:
         """True if neither a summary nor a newer memory replaces this memory."""
         return self.summarized_by is None and self.superseded_by is None
+
+
+def without_reserved(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return metadata without the keys that only Siltstone sets."""
+    return meta if RESERVED.isdisjoint(meta) else {key: meta[key] for key in meta if key not in RESERVED}
 
 
 #: The column of each field of `Memory`, in the order of the fields.

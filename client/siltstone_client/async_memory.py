@@ -228,8 +228,8 @@ class AsyncMemory(AsyncConnection):
     ) -> answers.Accepted:
         """Change a memory's text, metadata, or the time in which it holds.
 
-        New metadata is merged into the old metadata; None removes a key. With `{"still_holds": True}`, no other
-        memory updates or supersedes it, and it holds again.
+        New metadata is merged into the old metadata; None removes a key. With `{"still_holds": True}`, it
+        holds again, and only a command can supersede it.
         """
         return await self._answer(
             calls.update(

@@ -101,7 +101,11 @@ class Held:
         """True if the memory held at a time, or holds now, if no time is given."""
         if as_of is None:
             return self.superseded_by is None
-        return (self.valid_from or self.created_at) <= as_of and (self.valid_to is None or as_of < self.valid_to)
+        if self.valid_to is not None and self.valid_to <= as_of:
+            return False
+        if self.valid_from is None and self.valid_to is not None and self.valid_to <= self.created_at:
+            return True
+        return (self.valid_from or self.created_at) <= as_of
 
     def shown(self) -> dict[str, Any]:
         """The memory in the JSON form of the API.

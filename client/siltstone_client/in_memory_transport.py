@@ -93,7 +93,7 @@ class InMemoryTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def _as_of(self, fields: Any) -> datetime | None:
-        """The moment at which memories must have held: the end of a day that is given."""
+        """The moment at which memories must have held: the end of a day that is given. Days are those of UTC."""
         given = str(fields.get("as_of") or "")
         whole_day = "T23:59:59.999+00:00" if len(given) == len("2026-03-14") else ""
         return self._moment(given + whole_day) if given else None

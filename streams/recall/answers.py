@@ -20,6 +20,7 @@ from streams.runtime.cancellation import cancellable
 from tables.memories.items import KIND as ITEM
 from tables.memories.items import is_expired
 from tables.memories.shard import Shard
+from tables.memories.validity import begins_after
 from tables.search.candidates import Candidates
 from tables.search.stated import Stated
 from tables.search.window_rows import with_said
@@ -116,7 +117,8 @@ def _ranked(
         ]
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
-        updates = outdated(_stated(query, candidates), best, allowed, shown, asked.now)
+        moment = asked.now if query.as_of is None else query.as_of
+        updates = outdated(_stated(query, candidates), best, allowed, shown, moment)
         relevance = newest_first(relevance, {older: newer.row for older, newer in updates.items()})
         best = top(relevance, allowed, query.top_k) if updates else best
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
@@ -139,7 +141,8 @@ def _ranked(
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
         by = updates[row].memory if row in updates else None
         if by is not None and memory.valid_to is None:
-            memory = replace(memory, valid_to=by.said_at if by.valid_from is None else by.valid_from)
+            said_since = query.as_of is not None and by.said_at > query.as_of
+            memory = replace(memory, valid_to=by.created_at if said_since else begins_after(by, memory.said_at))
         dated = query.reference if query.reference is not None and query.reference.dates else None
         hits.append(
             SearchHit(

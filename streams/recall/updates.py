@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from schemas.memories import STILL_HOLDS, Memory
 from tables.memories.items import is_expired
+from tables.memories.validity import ended_or_not_begun
 from tables.search.stated import Stated
 
 Rows = npt.NDArray[np.int64]
@@ -24,28 +25,30 @@ class Newer(NamedTuple):
 
 
 def outdated(
-    stated: Stated, best: Rows, allowed: npt.NDArray[np.bool_], shown: Callable[[Rows], list[Memory]], now: int
+    stated: Stated, best: Rows, allowed: npt.NDArray[np.bool_], shown: Callable[[Rows], list[Memory]], moment: int
 ) -> dict[int, Newer]:
-    """Return those of the `best` rows that are outdated, each with the memory that updates it.
+    """Return those of the `best` rows that are outdated at a moment (epoch ms), each with the memory that updates it.
 
     Only `allowed` memories are compared. One whose metadata says that it still holds is not outdated, and one that
-    has expired at the time `now` (epoch ms), or does not hold then by its user's word, updates nothing.
+    has expired at that moment, or by its user's word does not hold then, updates nothing.
     """
-    updates = stated.updates(allowed)
-    pairs = np.isin(updates.older, best)
-    older, newer = updates.older[pairs], updates.newer[pairs]
-    if not len(older):
-        return {}
+    counted = allowed.copy()
+    while True:
+        updates = stated.updates(counted)
+        pairs = np.isin(updates.older, best)
+        older, newer = updates.older[pairs], updates.newer[pairs]
+        if not len(older):
+            return {}
+        updating = dict(zip(newer.tolist(), shown(newer), strict=True))
+        away = [row for row, one in updating.items() if is_expired(one, moment) or ended_or_not_begun(one, moment)]
+        if not away:
+            break
+        counted[away] = False
     return {
-        row: Newer(by, other)
-        for row, by, memory, other in zip(older.tolist(), newer.tolist(), shown(older), shown(newer), strict=True)
-        if memory.meta.get(STILL_HOLDS) is not True and not is_expired(other, now) and _may_hold(other, now)
+        row: Newer(by, updating[by])
+        for row, by, memory in zip(older.tolist(), newer.tolist(), shown(older), strict=True)
+        if memory.meta.get(STILL_HOLDS) is not True
     }
-
-
-def _may_hold(memory: Memory, now: int) -> bool:
-    begun = memory.valid_from is None or memory.valid_from <= now
-    return begun and (memory.valid_to is None or now < memory.valid_to)
 
 
 def newest_first(relevance: Scores, outdated: Mapping[int, int]) -> Scores:

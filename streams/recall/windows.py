@@ -14,7 +14,7 @@ import numpy as np
 
 from schemas.conversations import Role
 from schemas.exchanges import Exchange
-from schemas.memories import SAID_AGAIN, SHORT_TERM, Memory, SearchHit, State
+from schemas.memories import SHORT_TERM, Memory, SearchHit, State, without_reserved
 from schemas.sources import SOURCES
 from streams.language.estimator import estimated_rating
 from streams.recall.filtering import Condition, matching
@@ -98,8 +98,7 @@ def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condi
 
 def as_memory(row: SaidRow, user_id: str) -> Memory:
     """Return an exchange as the memory that it may become, without the metadata that only a promotion adds."""
-    exchange, meta = row.exchange, row.exchange.metadata()
-    meta.pop(SAID_AGAIN, None)
+    exchange, meta = row.exchange, without_reserved(row.exchange.metadata())
     if speakers := exchange.speakers():
         meta["speakers"] = speakers
     if sources := exchange.unusual_sources():

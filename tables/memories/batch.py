@@ -29,7 +29,7 @@ from schemas.ids import beginning_ids
 from schemas.memories import STILL_HOLDS, Memory
 from schemas.settings import LongTermSettings, Updates
 from schemas.times import iso
-from tables.memories import archiving, items, overflow, pinning, superseding
+from tables.memories import archiving, items, overflow, pinning
 from tables.memories.applied import Applied
 from tables.memories.batching import named_ids
 from tables.memories.bounds import Bounds
@@ -39,7 +39,8 @@ from tables.memories.forgetting import forget
 from tables.memories.making import as_memory
 from tables.memories.near_copies import NearCopies
 from tables.memories.sources import said_by_both, sources
-from tables.memories.superseding import supersede
+from tables.memories.superseding import Updating, follow, supersede
+from tables.memories.validity import ended_or_not_begun
 from tables.memories.workspace import Workspace, Workspaces
 from tables.search.held import Living
 from tables.search.search_rows import SearchRows
@@ -69,6 +70,7 @@ class Batch:
     now: int
     updates: Updates = "rank"
     near: NearCopies = field(init=False)
+    updating: Updating = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
     #: By event id, the number (`seq`) of the memory row that has the event's text and vector.
     worded: dict[uuid.UUID, int] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Batch:
         `spaces.changes.applied` has the events whose changes were computed.
         """
         catalog, applied = self.spaces.catalog, self.spaces.changes.applied
+        self.updating = Updating(self.rows)
         self.beginnings = {
             one.event_id: beginning_ids(one.user_id, one.session_id, one.message_ids)
             for one in self.events
@@ -170,7 +173,8 @@ class Batch:
         if supersedes:
             for older in self._mine(*supersedes):
                 self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
-        self._outdate(memory.id, event.timestamp)
+        if self.updates == "supersede":
+            self.result.superseded += self.updating.apply(self.space, memory.id, event.timestamp)
         if twin is None and self._may_be_too_many(memory.user_id):
             wholes = overflow.make_room(self.space, self.settings, event.timestamp, self._is_forgotten)
             self.result.summarized += len(wholes)
@@ -251,7 +255,7 @@ class Batch:
         """Return the first of the user's memories, stored or of this batch, that says the same as the event.
 
         `memory` is the memory that the event would create. One with a time of validity is a memory of its own, and
-        none is merged into one that no longer held when it was said.
+        none is merged into one that by its user's word did not hold when it was said.
 
         A cosine alone is not enough: texts with other numbers or names have nearly the same vector. Skipped are:
         memories that are not current, memories that the event supersedes, items, and summaries (they have their own
@@ -265,7 +269,7 @@ class Batch:
             twin = self.space.as_it_is_now(near)
             if twin is None or not twin.current or twin.kind in _NO_TWINS or twin.id in supersedes:
                 continue
-            if twin.valid_to is not None and twin.valid_to <= memory.created_at:
+            if ended_or_not_begun(twin, memory.created_at):
                 continue
             if self.near.says_the_same(event, twin):
                 return twin
@@ -353,20 +357,19 @@ class Batch:
         else:
             self.space.drop(memory)
             # The row gets a new number. Otherwise outdated index files could give the old vector for the new text.
-            self.space.add(replace(after, seq=self.space.next_seq), self.vectors[event.event_id])
+            after = replace(after, seq=self.space.next_seq)
+            self.space.add(after, self.vectors[event.event_id])
+        if after.valid_from != memory.valid_from:
+            follow(self.space, after)
         self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
         if "refused" in before:
             self.result.refused += 1
         else:
             self.result.edited += 1
-        if (event.metadata or {}).get(STILL_HOLDS) is True:
+        if (event.metadata or {}).get(STILL_HOLDS) is True and after.meta.get(STILL_HOLDS) is True:
             self.result.reinstated += 1
-        if event.text is not None:
-            self._outdate(memory.id, event.timestamp)
-
-    def _outdate(self, memory_id: uuid.UUID, at: int) -> None:
-        if self.updates == "supersede":
-            self.result.superseded += superseding.outdate(self.space, self.rows, memory_id, at)
+        if event.text is not None and self.updates == "supersede":
+            self.result.superseded += self.updating.apply(self.space, memory.id, event.timestamp)
 
     def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
         self.result.superseded += supersede(self.space, older_id, newer_id, at, reason)

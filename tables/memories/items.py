@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from schemas.events import Expire, Remember
-from schemas.memories import SAID_AGAIN, Memory, State
+from schemas.memories import Memory, State, without_reserved
 from schemas.sources import SOURCES
 from schemas.times import LATEST_MS, iso, parse_timestamp
 from tables.memories.making import taken_from
@@ -37,8 +37,8 @@ def item(event: Remember, seq: int) -> Memory:
     An item is pinned, so that its score does not decay.
     """
     assert event.memory_id is not None, "an item has a key"
-    meta = {key: value for key, value in (event.metadata or {}).items() if key not in (MARK, SOURCES, SAID_AGAIN)}
-    if event.sources:  # only `event.sources` counts
+    meta = without_reserved({key: value for key, value in (event.metadata or {}).items() if key != MARK})
+    if event.sources:
         meta[SOURCES] = event.sources
     if event.ttl_seconds is not None:
         meta[MARK] = _stored(event.timestamp, event.ttl_seconds)

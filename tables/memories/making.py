@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from schemas.events import Parts, Promotion, Remember
-from schemas.memories import MEMORY_COLUMNS, SAID_AGAIN, Memory, State
+from schemas.memories import MEMORY_COLUMNS, Memory, State, without_reserved
 from schemas.sources import SOURCES
 from tables.memories import pinning
 
@@ -29,9 +29,7 @@ def taken_from(event: Promotion | Remember) -> dict[str, Any]:
 
 def as_memory(event: Promotion | Remember, seq: int) -> Memory:
     """Return the memory that the event creates, with the number `seq`."""
-    meta = dict(event.metadata or {})
-    if SOURCES in meta or SAID_AGAIN in meta:  # only `event.sources` and near-copies count
-        meta = {key: value for key, value in meta.items() if key not in (SOURCES, SAID_AGAIN)}
+    meta = without_reserved(dict(event.metadata)) if event.metadata else {}
     if event.sources:
         meta[SOURCES] = event.sources
     if isinstance(event, Promotion):

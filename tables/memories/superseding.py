@@ -6,13 +6,14 @@ The latter only if the setting `memory.updates` says so, because all else that t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 from schemas.memories import STILL_HOLDS, Memory
 from tables.memories import items, overflow
 from tables.memories.pinning import is_request
-from tables.memories.validity import holds_again, superseded
+from tables.memories.validity import SUMMARY, holds_again, superseded
 from tables.memories.workspace import Workspace
 from tables.search.search_rows import SearchRows
 from tables.search.stated import key_of, value_of
@@ -25,57 +26,102 @@ _OTHER_KINDS: Final = (overflow.KIND, items.KIND)
 
 
 def supersede(space: Workspace, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> int:
-    """Supersede a memory by a newer one. Return 1, or 0 if that changes nothing.
+    """Supersede a memory by a newer one, because a command says so. Return 1, or 0 if that changes nothing.
 
     The newer one becomes current again, so that no cycle can arise.
     """
-    older, newer = space.known[older_id], space.known[newer_id]
-    if older_id == newer_id or older.superseded_by == newer_id:
+    newer = space.known[newer_id]
+    if older_id == newer_id or space.known[older_id].superseded_by == newer_id:
         return 0
     if newer.superseded_by is not None:
-        newer = holds_again(newer)
-        space.change(newer)
-    space.change(superseded(older, newer))
+        space.change(holds_again(newer))
+    return _supersede(space, older_id, newer_id, at, reason)
+
+
+def _supersede(space: Workspace, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> int:
+    older, newer = space.known[older_id], space.known[newer_id]
+    space.change(superseded(older, newer, reason))
     space.note(older, at, "superseded", by=newer_id, reason=reason)
     space.note(newer, at, "supersedes", memory_id=older_id, reason=reason)
     return 1
 
 
-def outdate(space: Workspace, rows: SearchRows, memory_id: uuid.UUID, at: int) -> int:
-    """Supersede the memories that a statement of this one updates, and this one if a newer one updates it.
+def follow(space: Workspace, newer: Memory) -> None:
+    """End the validity of the memories that this one superseded anew, after it got another beginning."""
+    space.load_behind({newer.id})
+    for older in [one for one in space.known.values() if one.superseded_by == newer.id]:
+        space.change(superseded(older, newer, SUMMARY if older.valid_to is None else UPDATE))
 
-    Return the number of superseded memories. `rows` are as before the batch.
+
+class Updating:
+    """Lets the statements of a batch's memories supersede those that they update.
+
+    A memory is superseded by the first one after it that states another value of the same, whether that one is
+    superseded, too, or not. So neither the order of the events nor the sizes of the batches matter.
     """
-    memory = space.known[space.named(memory_id)]
-    words = [one.word for one in statements(memory.text)] if _counts(memory) else []
-    if not words:
-        return 0
-    stored = rows.stating(memory.user_id, words)
-    space.load({one.id for one in stored})
-    fresh = (one for one in space.changes.new.values() if one.user_id == memory.user_id)
-    others = {one.id: one for one in (*map(space.as_it_is_now, stored), *fresh) if one is not None}
-    return sum(supersede(space, older.id, newer.id, at, UPDATE) for older, newer in _updates(memory, others.values()))
+
+    def __init__(self, rows: SearchRows) -> None:
+        self._rows = rows
+        #: By a memory's number, the values that it states, by what they are about.
+        self._values: dict[int, Mapping[int, int]] = {}
+        #: By user and by what a statement is about, the memories of this batch that make one.
+        self._stating: defaultdict[tuple[str, int], set[uuid.UUID]] = defaultdict(set)
+
+    def apply(self, space: Workspace, memory_id: uuid.UUID, at: int) -> int:
+        """Supersede the memories that this one updates, and this one if a newer one updates it.
+
+        Return the number of superseded memories.
+        """
+        memory = space.known[space.named(memory_id)]
+        if memory.kind in _OTHER_KINDS or not (mine := self._values_of(memory)):
+            return 0
+        others = self._about_the_same(space, memory, mine)
+        pairs = [
+            (older, newer)
+            for older, newer in (sorted((memory, other), key=_age) for other in others)
+            if _may_be_updated(older) and newer.held_at(newer.said_at)
+        ]
+        done = 0
+        for older, newer in sorted(pairs, key=lambda pair: _age(pair[1])):
+            now = space.known[older.id]
+            if now.superseded_by is None or self._comes_later(space, now, newer):
+                done += _supersede(space, older.id, newer.id, at, UPDATE)
+        return done
+
+    def _about_the_same(self, space: Workspace, memory: Memory, mine: Mapping[int, int]) -> list[Memory]:
+        """Return the user's other memories that state another value of the same, as they are now."""
+        stored = self._rows.stating(memory.user_id, mine)
+        ids = {one.id for one in stored}
+        space.load(ids)
+        for key in mine:
+            ids |= self._stating[memory.user_id, key]
+            self._stating[memory.user_id, key].add(memory.id)
+        found = (space.known.get(identity) for identity in ids - {memory.id})
+        return [one for one in found if one is not None and self._differs(one, mine)]
+
+    def _differs(self, other: Memory, mine: Mapping[int, int]) -> bool:
+        theirs = self._values_of(other) if other.kind not in _OTHER_KINDS else {}
+        return any(mine[key] != theirs[key] for key in mine.keys() & theirs.keys())
+
+    def _comes_later(self, space: Workspace, older: Memory, newer: Memory) -> bool:
+        """Return whether the memory that superseded `older` also updates it, but was said after `newer`."""
+        successor = space.known.get(older.superseded_by) if older.superseded_by is not None else None
+        if successor is None or _age(successor) <= _age(newer):
+            return False
+        return self._differs(successor, self._values_of(older))
+
+    def _values_of(self, memory: Memory) -> Mapping[int, int]:
+        values = self._values.get(memory.seq)
+        if values is None:
+            words = [one.word for one in statements(memory.text)]
+            values = self._values[memory.seq] = {key_of(word): value_of(word) for word in words}
+        return values
 
 
-def _updates(memory: Memory, others: Iterable[Memory]) -> list[tuple[Memory, Memory]]:
-    """Return the pairs (older, newer) of `memory` and each of the others that state different values of the same.
-
-    A memory that still holds by its user's word is not updated, nor is one that a command pinned.
-    """
-    mine, pairs = _values(memory), list[tuple[Memory, Memory]]()
-    for other in others:
-        theirs = _values(other) if other.id != memory.id and _counts(other) else {}
-        if any(mine[key] != theirs[key] for key in mine.keys() & theirs.keys()):
-            older, newer = sorted((memory, other), key=lambda one: (one.said_at, one.seq))
-            if older.meta.get(STILL_HOLDS) is not True and (not older.pinned or is_request(older)):
-                pairs.append((older, newer))
-    return pairs
+def _age(memory: Memory) -> tuple[int, int]:
+    return memory.said_at, memory.seq
 
 
-def _values(memory: Memory) -> Mapping[int, int]:
-    words = [one.word for one in statements(memory.text)]
-    return {key_of(word): value_of(word) for word in words}
-
-
-def _counts(memory: Memory) -> bool:
-    return memory.current and memory.kind not in _OTHER_KINDS
+def _may_be_updated(memory: Memory) -> bool:
+    """Return whether a statement may supersede a memory: not if its user says that it holds, or pinned it."""
+    return memory.meta.get(STILL_HOLDS) is not True and (not memory.pinned or is_request(memory))

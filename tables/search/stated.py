@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -73,10 +73,9 @@ class Stated:
         said_at = np.where(self.said_at > moment, created_at[self.rows], self.said_at)
         return Stated(self.rows, self.words, said_at)
 
-    def about(self, words: Sequence[int]) -> Numbers:
-        """Return the rows of the memories with a statement about the same as one of these words, ascending."""
-        keys = np.array([key_of(word) for word in words], np.uint64)
-        return np.unique(self.rows[np.isin(_keys(self.words), keys)])
+    def about(self, keys: Iterable[int]) -> Numbers:
+        """Return the rows of the memories with a statement about one of these (`key_of`), ascending."""
+        return np.unique(self.rows[np.isin(_keys(self.words), np.array(list(keys), np.uint64))])
 
     def followed_by(self, other: Stated, rows: int) -> Stated:
         """Return these statements of `rows` memories, and those of `other`, whose memories come after them."""

@@ -74,6 +74,7 @@ def test_a_query_answers_the_same_in_every_zone(copy: duckdb.DuckDBPyConnection,
     moment = "TIMESTAMPTZ '2026-02-10 23:30:00+00'"
     with_zones = (
         "SELECT * FROM scores_at({moment})",
+        "SELECT id FROM held_at({moment})",
         "SELECT * FROM states_between({moment} - INTERVAL 20 DAYS, {moment})",
         "SELECT count(*) FROM memories WHERE last_accessed > utc({moment}) - INTERVAL 10 DAYS",
         "SELECT * FROM states_over_time",

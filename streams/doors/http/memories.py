@@ -24,11 +24,11 @@ from streams.doors.http.consistency import Consistency, Wait
 from streams.doors.http.forget_source import ForgottenSource, forget_source
 from streams.doors.http.listing import After, Filters, Listed, PageQuery, PageSize, conditions_of, page_of_memories
 from streams.doors.http.partial import MayBePartial, Partial, said
-from streams.doors.http.reference import GivenAsOf, GivenZone, as_of_of, reference_of
+from streams.doors.http.reference import GivenAsOf, GivenZone, asked_moment, reference_of
 from streams.doors.http.shown import ShownMemory, command, shown
 from streams.recall.filtering import Condition, HeldAt
 from streams.service import MemoryService
-from tables.memories.editing import outgrows
+from tables.memories.editing import edited
 
 
 class MemoriesResponse(MayBePartial):
@@ -44,7 +44,7 @@ class OneMemory(ShownMemory, MayBePartial):
 class MemoryChange(BaseModel):
     """New values of a memory. Omitted fields stay as they are.
 
-    With the metadata `"still_holds": true`, the memory is not updated or superseded by another one, and holds again.
+    With the metadata `"still_holds": true`, the memory holds again, and only a command can supersede it.
     """
 
     user_id: Id
@@ -76,6 +76,21 @@ class HistoryResponse(BaseModel):
     id: uuid.UUID
     user_id: str
     events: list[PastEvent] = Field(description="oldest first")
+
+
+def check_edit(found: Memory, event: Edit) -> None:
+    """Raise an `HTTPException` (422) if a part of the edit would be refused."""
+    match edited(found, event)[1].get("refused"):
+        case "metadata":
+            raise HTTPException(
+                422, f"metadata: merged into the memory's own, it has more than {MAX_METADATA_BYTES} bytes of JSON"
+            )
+        case "validity":
+            raise HTTPException(
+                422,
+                "valid_from, valid_to: the memory would end before it begins, is an item, or is superseded, and ends "
+                "where its successor begins",
+            )
 
 
 async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
@@ -110,7 +125,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
         A list does not count as an access. With `partial=allow`, the response does not wait for the recovery of the
         user's partition: it lists the memories that are already recovered.
         """
-        moment = None if as_of is None else as_of_of(as_of, reference_of(service, None, timezone).zone)
+        moment = None if as_of is None else asked_moment(as_of, reference_of(service, None, timezone).zone)
         conditions: list[Condition] = [*conditions_of(filters)]
         if moment is not None:
             conditions.append(HeldAt(moment))
@@ -138,17 +153,11 @@ def memory_routes(service: MemoryService) -> APIRouter:
     async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait, asker: Asker) -> Accepted:
         """Edit text, metadata or validity of a memory. A new text is embedded. The history keeps the old values."""
         found = await service.one(change.user_id, memory_id)
-        begins = found.valid_from if change.valid_from is None else change.valid_from
-        ends = found.valid_to if change.valid_to is None else change.valid_to
-        if begins is not None and ends is not None and ends < begins:
-            raise HTTPException(422, f"valid_to: the memory would hold from {iso(begins)} until {iso(ends)}")
-        if change.metadata is not None and outgrows(found.meta, change.metadata):
-            raise HTTPException(
-                422, f"metadata: merged into the memory's own, it has more than {MAX_METADATA_BYTES} bytes of JSON"
-            )
         fields = change.model_dump(exclude={"user_id"}, exclude_none=True)
         sources = [] if change.text is None else sources_by(asker)
-        return await write(command(Edit, change.user_id, memory_id=found.id, sources=sources, **fields), wait)
+        event = command(Edit, change.user_id, memory_id=found.id, sources=sources, **fields)
+        check_edit(found, event)
+        return await write(event, wait)
 
     @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:

@@ -46,7 +46,7 @@ def reference_of(service: MemoryService, day: str | int | None, zone: str | None
         raise HTTPException(422, f"reference_date: {exc}") from exc
 
 
-def as_of_of(given: str | int | None, zone: tzinfo) -> int | None:
+def asked_moment(given: str | int | None, zone: tzinfo) -> int | None:
     """Return the moment at which memories must have held (epoch ms): the end of a day that is given."""
     try:
         return None if given is None else parse_local(given, zone, DAY_END)

@@ -14,7 +14,7 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from streams.doors.http.consistency import AtLeast, Consistency
 from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, said
-from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, as_of_of, reference_of
+from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, asked_moment, reference_of
 from streams.recall.filtering import Filter
 from streams.recall.query import Query
 from streams.service import MemoryService
@@ -57,9 +57,11 @@ class SearchRequest(BaseModel):
     )
     explain: bool = False
     touch: bool = Field(default=True, description="false: results do not count as accessed (evaluation, prefetch)")
-    reference_date: GivenDate = None
+    reference_date: Annotated[GivenDate, Field(validation_alias=AliasChoices("reference_date", "referenceDate"))] = (
+        None
+    )
     timezone: GivenZone = None
-    as_of: GivenAsOf = None
+    as_of: Annotated[GivenAsOf, Field(validation_alias=AliasChoices("as_of", "asOf"))] = None
     partial: Allowed = Field(default="never", description=f"{MEANING}. Also a query parameter")
 
 
@@ -95,7 +97,7 @@ def search_routes(service: MemoryService) -> APIRouter:
         allowed = allowed or request.partial == "allow"
         wanted = request.state
         reference = reference_of(service, request.reference_date, request.timezone)
-        as_of = as_of_of(request.as_of, reference.zone)
+        as_of = asked_moment(request.as_of, reference.zone)
         every = request.include_all or as_of is not None
         states = wanted_states(state=wanted, include_all=every, include_cold=request.include_cold)
         query = Query(

@@ -15,7 +15,7 @@ from schemas.times import iso
 from streams.doors.http.consistency import Consistency
 from streams.doors.http.notes import ShownNote
 from streams.doors.http.partial import MayBePartial, Partial, said
-from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, as_of_of, reference_of
+from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, asked_moment, reference_of
 from streams.intake.user_sessions import WindowExchange
 from streams.recall.context import LEAST_TOKENS, MOST_TOKENS, ContextQuery
 from streams.service import MemoryService
@@ -132,7 +132,7 @@ def session_routes(service: MemoryService) -> APIRouter:
             short_term=include_short_term,
             partial=allowed,
             reference=(reference := reference_of(service, reference_date, timezone)),
-            as_of=as_of_of(as_of, reference.zone),
+            as_of=asked_moment(as_of, reference.zone),
         )
         found = await service.context(asked)
         return ContextResponse(

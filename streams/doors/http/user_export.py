@@ -16,19 +16,23 @@ from schemas.events import Archive, Link, LongTermEvent, Supersede
 from schemas.exchanges import Message
 from schemas.exported import ExportedMemory
 from schemas.ids import event_id
-from schemas.memories import MEMORY_COLUMNS, Memory
+from schemas.memories import MEMORY_COLUMNS, VALIDITY, Memory
 from schemas.sources import SOURCES, meant, sources_in
 from schemas.times import iso
 from streams.service import MemoryService
 from tables.memories.catalog.archive import Archived
+from tables.memories.items import is_item
+from tables.memories.validity import SUMMARY, given_validity
 from tables.windows.session_notes import Note
 
 #: The metadata key of past changes of state. An export omits this key, because an import computes states again.
 _HISTORY: Final = "transitions"
 #: Metadata keys of promoted exchanges that an export writes as separate fields.
 _OF_EXCHANGES: Final = ("promotion", "speakers")
+#: The fields that it has only if the user gave them: an import ends the validity of a superseded memory again.
+_VALIDITY: Final = ("valid_from", "valid_to")
 #: The fields of a memory that an export has under the same name.
-_FIELDS: Final = [name for name in ExportedMemory.model_fields if name in MEMORY_COLUMNS]
+_FIELDS: Final = [name for name in ExportedMemory.model_fields if name in MEMORY_COLUMNS and name not in _VALIDITY]
 #: The kinds of memories that stay the same in an import. A memory of another kind is imported as an explicit memory.
 _KINDS: Final = ("exchange", "summary_item", "item")
 
@@ -65,9 +69,11 @@ async def exported(service: MemoryService, user_id: str) -> list[bytes]:
 
 def _memory(memory: Memory) -> ExportedMemory:
     exchange = memory.kind == "exchange"
-    hidden = (_HISTORY, SOURCES, *_OF_EXCHANGES) if exchange else (_HISTORY, SOURCES)
+    hidden = (_HISTORY, SOURCES, VALIDITY, *(_OF_EXCHANGES if exchange else ()))
+    given = {} if is_item(memory) else given_validity(memory)
     return ExportedMemory(
         **{name: getattr(memory, name) for name in _FIELDS},
+        **{name: given.get(name) for name in _VALIDITY},
         speakers=memory.meta.get("speakers", []) if exchange else [],
         sources=_sources(memory),
         promotion=memory.meta.get("promotion") if exchange else None,
@@ -107,7 +113,7 @@ def _superseded(memory: Memory) -> Iterator[Supersede]:
     """If the memory is superseded, yield the event that replaces it by the newer memory or by the summary."""
     by, reason = memory.superseded_by, "manual"
     if by is None:
-        by, reason = memory.summarized_by, "summary"
+        by, reason = memory.summarized_by, SUMMARY
     if by is not None:
         yield Supersede(
             event_id=event_id("import", memory.user_id, "supersede", memory.id, by),

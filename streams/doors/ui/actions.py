@@ -21,6 +21,7 @@ from schemas.memories import STILL_HOLDS
 from schemas.places import Place
 from schemas.record_values import invalid
 from schemas.times import now_ms
+from streams.doors.http.memories import check_edit
 from streams.doors.http.shown import command
 from streams.doors.ui.session import Form
 from streams.service import MemoryService
@@ -112,6 +113,7 @@ def action_routes(service: MemoryService) -> APIRouter:
         """Undo that the memory was superseded, or that its time of validity ended."""
         found = await service.one(user_id, memory_id)
         event = command(Edit, user_id, memory_id=found.id, metadata={STILL_HOLDS: True})
+        check_edit(found, event)
         return back(fields, user_id, found.id, await done(service, event, "holds"))
 
     @api.post("/ui/memories/{memory_id}/archive")

@@ -20,10 +20,12 @@ CREATE MACRO held_at(moment) AS TABLE
     SELECT *
     FROM memories
     WHERE
-        (valid_to IS NULL OR moment < valid_to)
-        AND moment >= coalesce(
-            valid_from, CASE WHEN valid_to <= created_at THEN '-infinity'::TIMESTAMP ELSE created_at END
-        );
+        (valid_to IS NULL OR epoch_us(moment) < epoch_us(valid_to))
+        AND epoch_us(moment) >= CASE
+            WHEN valid_from IS NOT NULL THEN epoch_us(valid_from)
+            WHEN valid_to <= created_at THEN 0
+            ELSE epoch_us(created_at)
+        END;
 
 -- Each memory with its score and state as of copy_info.as_of.
 CREATE VIEW scores AS

@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from schemas.memories import VALIDITY
 from tables.database.shard_info import InfoTable, ShardInfo
 from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.columns import texts, uuids
@@ -38,6 +39,14 @@ KEPT: Final = {
 RECOMPUTED: Final = ("decay", "access", "pin", "settings", "clock")
 #: Reasons of transitions that contain no words of the user.
 OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "expired", "manual", "erased")
+
+
+#: What a memory has again without a successor, as in `tables/memories/validity.py`.
+_HOLDS_AGAIN: Final = (
+    f", valid_from = make_timestamp_ms(CAST(meta ->> '$.\"{VALIDITY}\".valid_from' AS BIGINT)), "
+    f"valid_to = make_timestamp_ms(CAST(meta ->> '$.\"{VALIDITY}\".valid_to' AS BIGINT)), "
+    f"meta = json_merge_patch(meta, '{{\"{VALIDITY}\": null}}')"
+)
 
 
 class Erasing(Part):
@@ -83,10 +92,9 @@ class Erasing(Part):
             "(user_id IN (SELECT user_id FROM users) OR (user_id, memory_id) IN (SELECT (user_id, id) FROM staged))",
             {"ours": list(OUR_REASONS)},
         )
-        again = ", valid_from = CASE WHEN valid_from = valid_to THEN NULL ELSE valid_from END, valid_to = NULL"
-        for column, with_it in (("summarized_by", ""), ("superseded_by", again)):
+        for column, also in (("summarized_by", ""), ("superseded_by", _HOLDS_AGAIN)):
             self._db.execute(
-                f"UPDATE archive SET {column} = NULL{with_it} FROM staged "
+                f"UPDATE archive SET {column} = NULL{also} FROM staged "
                 f"WHERE archive.user_id = staged.user_id AND archive.{column} = staged.id"
             )
         self._info.write(ShardInfo(to_erase=True))

@@ -68,6 +68,18 @@ async def test_a_search_finds_what_held_then(here: Talk, as_of: Any, found: list
         assert sorted(names) == sorted(one.text for one in found)
 
 
+async def test_what_was_said_again_later_updated_since_it_was_said_first(here: Talk) -> None:
+    """A near-copy of the second one comes weeks later: the first one held until the second one was said."""
+    await here.applied(promotion(OSLO.text, "7", at=START + 30 * DAY))
+    async with here.http() as http:
+        for asked in ({"as_of": "2026-01-06"}, {"as_of": "2026-02-15"}):
+            hits = {hit["memory"]: hit for hit in await search(http, **asked)}
+            assert hits[BERGEN.text]["updated_by"] == str(OSLO.memory_id)
+            assert hits[BERGEN.text]["valid_to"] == iso(START + 4 * DAY)
+        assert hits[PARIS.text]["valid_to"] == iso(START + 30 * DAY)
+        assert await search(http, asOf="2025-12-31", referenceDate="2026-01-11") == []
+
+
 async def test_a_hit_says_from_when_to_when_it_holds(here: Talk) -> None:
     await superseded(here)
     async with here.http() as http:
@@ -144,6 +156,6 @@ async def test_a_patch_sets_the_time_in_which_a_memory_holds(here: Talk) -> None
         assert (memory["valid_from"], memory["valid_to"]) == ("2019-05-01T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
         assert [hit["memory"] for hit in await search(http, as_of="2020-01-01")] == [BERGEN.text]
         early = await http.patch(path, json={**user, "valid_to": "2019-04-01"})
-        assert (early.status_code, early.json()["detail"].partition(":")[0]) == (422, "valid_to")
+        assert (early.status_code, early.json()["detail"].partition(":")[0]) == (422, "valid_from, valid_to")
         both = await http.patch(path, json={**user, "valid_from": "2020-01-02", "valid_to": "2020-01-01"})
         assert both.status_code == 422

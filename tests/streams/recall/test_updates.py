@@ -93,6 +93,20 @@ async def test_what_does_not_hold_yet_or_any_more_updates_nothing(here: Talk, va
     assert (texts(hits), [hit.updated_by for hit in hits]) == ([OLD.text, NEW.text], [None, None])
 
 
+async def test_what_no_longer_holds_hides_no_other_update(here: Talk) -> None:
+    """The third one has ended: the second one updates the first one, as before."""
+    third = promotion("I moved to Paris", "5", at=START + 4 * DAY)
+    await here.applied(OLD, NEW, third)
+    assert third.memory_id is not None
+    ended = Edit(
+        event_id=uuid.uuid4(), user_id="u", timestamp=START, memory_id=third.memory_id, valid_to=START + 5 * DAY
+    )
+    await here.applied(ended, promotion("days later", "6", at=START + 9 * DAY))
+    hits = {hit.memory: hit for hit in await here.found(QUESTION)}
+    assert (hits[OLD.text].updated_by, hits[OLD.text].valid_to) == (NEW.memory_id, iso(START + 2 * DAY))
+    assert (hits[NEW.text].updated_by, hits[third.text].valid_to) == (None, iso(START + 5 * DAY))
+
+
 async def test_what_is_not_asked_for_updates_nothing(here: Talk) -> None:
     """A filter leaves out the newer one: then nothing is known of it."""
     await here.applied(OLD, NEW)

@@ -6,16 +6,18 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.events import Archive, Edit, Forget, LongTermEvent, Pin, Promotion, Remember, Supersede
+from schemas.events import Archive, Edit, Forget, LongTermEvent, Pin, Promotion, Remember, Remove, Supersede
 from schemas.lifecycle import DAY_MS
-from schemas.memories import STILL_HOLDS, Memory
+from schemas.memories import STILL_HOLDS, VALIDITY, Memory
 from schemas.settings import LifecycleSettings, LongTermSettings, Updates
+from tables.memories.making import as_memory
 from tables.memories.shard import Shard
 from tables.memories.validity import holds_again, superseded
 from tests.support.examples import examples
@@ -134,16 +136,26 @@ def test_a_correction_by_an_earlier_memory_says_that_the_later_one_held_at_no_ti
     assert times(shard, NEW.memory_id) == NEVER
 
 
+@pytest.mark.parametrize("given", [{}, {"valid_to": START + 99 * DAY_MS}, {"valid_from": START + 50 * DAY_MS}])
 @pytest.mark.parametrize("archived", [False, True])
-def test_a_memory_holds_again_when_its_successor_is_forgotten(archived: bool, make: Make) -> None:
+def test_a_memory_holds_again_when_its_successor_is_forgotten(
+    archived: bool, given: dict[str, Any], make: Make
+) -> None:
+    """As long as its user said before."""
     shard = make()
-    apply(shard, OLD, NEW, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id))
+    apply(shard, OLD, NEW)
+    if given:
+        apply(shard, event(Edit, memory_id=OLD.memory_id, **given))
+    before = held(shard)[OLD.memory_id]
+    apply(shard, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id))
+    assert not held(shard)[OLD.memory_id].held_at(START + 60 * DAY_MS)
     if archived:
         apply(shard, event(Archive, memory_id=OLD.memory_id))
     apply(shard, event(Forget, memory_id=NEW.memory_id))
     found = shard.archive.find("u", OLD.memory_id) if archived else held(shard)[OLD.memory_id]
     assert found is not None
-    assert (found.superseded_by, found.valid_from, found.valid_to) == (None, None, None)
+    assert (found.superseded_by, found.valid_from, found.valid_to) == (None, before.valid_from, before.valid_to)
+    assert found.meta.keys() - {"transitions"} == before.meta.keys()
 
 
 def test_a_user_says_that_it_still_holds(make: Make) -> None:
@@ -171,6 +183,49 @@ def test_an_end_before_the_beginning_is_refused(make: Make) -> None:
         event(Remember, text="a", kind="short_term", session_id="s", valid_to=START)
 
 
+def test_an_item_and_what_is_superseded_take_no_time_of_validity(make: Make) -> None:
+    """The end of the latter is the beginning of its successor."""
+    shard, key = make(), uuid.UUID(int=7)
+    apply(shard, OLD, NEW, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id))
+    apply(shard, event(Remember, text="d: a value", kind="item", memory_id=key))
+    for identity in (OLD.memory_id, key):
+        before = held(shard)[identity]
+        assert apply(shard, event(Edit, memory_id=identity, valid_to=START + 99 * DAY_MS)) == {"refused": 1}
+        assert held(shard)[identity] == before
+
+
+def test_a_mark_that_has_no_room_reinstates_nothing(make: Make) -> None:
+    shard = make()
+    apply(shard, OLD, NEW, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id))
+    apply(shard, event(Edit, memory_id=OLD.memory_id, metadata={"a": "x" * 20_000}))
+    undo = event(Edit, memory_id=OLD.memory_id, metadata={STILL_HOLDS: True, "b": "x" * 20_000})
+    assert apply(shard, undo) == {"refused": 1}
+    assert not held(shard)[OLD.memory_id].current
+
+
+def test_another_beginning_of_the_successor_is_another_end(make: Make) -> None:
+    shard, later = make(), START + 8 * DAY_MS
+    apply(shard, OLD, NEW, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id))
+    apply(shard, event(Edit, memory_id=NEW.memory_id, valid_from=later))
+    assert times(shard, OLD.memory_id) == (None, later)
+
+
+def test_a_summary_ends_nothing(make: Make) -> None:
+    """An import supersedes memories by their summary, which says the same."""
+    shard = make()
+    apply(shard, OLD, NEW, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id, reason="summary"))
+    assert (held(shard)[OLD.memory_id].superseded_by, times(shard, OLD.memory_id)) == (NEW.memory_id, NEVER)
+
+
+def test_nobody_else_sets_what_a_user_gave(make: Make) -> None:
+    """The key is ours: a message or an edit cannot set it."""
+    shard, theirs = make(), {VALIDITY: {"valid_to": "x"}}
+    apply(shard, event(Remember, text="a memory", memory_id=OLD.memory_id, metadata=theirs), NEW)
+    apply(shard, event(Edit, memory_id=OLD.memory_id, metadata=theirs))
+    apply(shard, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id), event(Forget, memory_id=NEW.memory_id))
+    assert (times(shard, OLD.memory_id), held(shard)[OLD.memory_id].meta) == (NEVER, {})
+
+
 def test_a_near_copy_of_what_no_longer_held_is_a_memory_of_its_own(make: Make) -> None:
     """And so is one whose time of validity is told: merged, it would be lost."""
     shard = make()
@@ -179,6 +234,12 @@ def test_a_near_copy_of_what_no_longer_held_is_a_memory_of_its_own(make: Make) -
     assert apply(shard, event(Remember, text="a memory", at=START + 1)) == {"merged": 1}
     assert apply(shard, event(Remember, text="a memory", at=START + DAY_MS)) == {"new": 1}
     assert apply(shard, event(Remember, text="a memory", at=START + DAY_MS, valid_from=START)) == {"new": 1}
+
+
+def test_a_near_copy_of_what_holds_only_later_is_a_memory_of_its_own(make: Make) -> None:
+    shard = make()
+    apply(shard, event(Remember, text="a memory", valid_from=START + 900 * DAY_MS))
+    assert apply(shard, event(Remember, text="a memory")) == {"new": 1}
 
 
 def test_rows_and_catalog_have_the_same_times_after_a_restart(tmp_path: Path) -> None:
@@ -193,11 +254,16 @@ def test_rows_and_catalog_have_the_same_times_after_a_restart(tmp_path: Path) ->
 
 
 def test_a_shard_of_an_earlier_version_knows_when_memories_were_superseded(tmp_path: Path) -> None:
+    """Also of one whose successor is gone, and of one that a correction by an earlier memory replaced."""
     shard = opened(tmp_path)
-    other = said("c: I have a bird", 6)
-    apply(shard, OLD, NEW, other, event(Supersede, memory_id=OLD.memory_id, by=NEW.memory_id))
-    apply(shard, event(Supersede, memory_id=NEW.memory_id, by=other.memory_id))
-    apply(shard, event(Archive, memory_id=NEW.memory_id))
+    other, gone, last = (said(f"{name}: I have a {name}bird", day) for name, day in (("c", 6), ("d", 7), ("e", 8)))
+    pairs = [(OLD, NEW), (NEW, other), (gone, last), (last, other)]
+    apply(shard, OLD, NEW, other, gone, last)
+    for older, newer in pairs:
+        apply(shard, event(Supersede, at=START + 30 * DAY_MS, memory_id=older.memory_id, by=newer.memory_id))
+    apply(shard, event(Archive, memory_id=NEW.memory_id), event(Archive, memory_id=last.memory_id))
+    live = {**held(shard), **{one.memory.id: one.memory for one in shard.archive.listed("u")}}
+    apply(shard, event(Remove, memory_id=last.memory_id))
     shard.close()
     with duckdb.connect(str(tmp_path / "catalog.duckdb")) as db:
         for table in ("memories", "archive"):
@@ -205,11 +271,11 @@ def test_a_shard_of_an_earlier_version_knows_when_memories_were_superseded(tmp_p
                 db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         db.execute("DELETE FROM migrations WHERE number > 10")
     again = opened(tmp_path)
-    assert times(again, OLD.memory_id) == (None, NEW.started_at)
-    assert times(again, other.memory_id) == NEVER
     archived = again.archive.find("u", NEW.memory_id)
-    assert archived is not None
-    assert archived.valid_to == other.started_at
+    assert archived == live[NEW.memory_id]
+    kept = held(again)
+    assert kept.pop(gone.memory_id).valid_to == START + 30 * DAY_MS, "when the command was"
+    assert kept == {name: live[name] for name in kept}
     again.close()
 
 
@@ -258,29 +324,83 @@ def test_no_statement_supersedes_what_its_user_holds_fast(by: LongTermEvent, mak
     assert apply(shard, OSLO) == {"new": 1}
 
 
-@examples(60)
-@given(
-    st.permutations([BERGEN, OSLO, PARIS, said("e: I weigh 70 kg", 1), said("f: I weigh 80 kg", 2)]),
-    st.lists(st.integers(1, 3), min_size=5, max_size=5),
+@pytest.mark.parametrize(
+    "validity", [{"valid_to": START + 4 * DAY_MS}, {"valid_from": START + 900 * DAY_MS}], ids=["ended", "to come"]
 )
-def test_what_is_superseded_depends_on_neither_order_nor_batches(
-    tmp_path_factory: pytest.TempPathFactory, events: Sequence[Promotion], sizes: list[int]
-) -> None:
-    shard = opened(tmp_path_factory.mktemp("shard"), "supersede")
+def test_a_statement_about_another_time_supersedes_nothing(validity: dict[str, int], make: Make) -> None:
+    shard = make("supersede")
+    new = event(Remember, "u", START + 5 * DAY_MS, text="b: I live in Rome", **validity)
+    assert apply(shard, BERGEN, new) == {"new": 2}
+
+
+def test_an_edited_statement_holds_from_its_edit(make: Make) -> None:
+    shard, fish, edited_at = make("supersede"), said("d: I like fish", -5), START + 13 * DAY_MS
+    apply(shard, fish, BERGEN)
+    apply(shard, event(Edit, at=edited_at, memory_id=fish.memory_id, text="d: I live in Rome"))
+    assert times(shard, BERGEN.memory_id) == (None, edited_at)
+
+
+def test_a_memory_that_its_batch_archives_is_not_superseded(make: Make) -> None:
+    shard = make("supersede")
+    assert apply(shard, BERGEN, event(Archive, memory_id=BERGEN.memory_id), OSLO) == {"new": 2, "archived": 1}
+
+
+def test_what_a_correction_replaced_supersedes_nothing(make: Make) -> None:
+    """A user takes the newer statement back: then an older one that comes late is not updated by it."""
+    shard = make("supersede")
+    apply(shard, BERGEN, OSLO, event(Supersede, memory_id=OSLO.memory_id, by=BERGEN.memory_id))
+    assert held(shard)[BERGEN.memory_id].current
+    assert apply(shard, said("c: I live in Paris", -3)) == {"new": 1, "superseded": 1}
+    assert held(shard)[BERGEN.memory_id].current
+
+
+#: Some make two statements, so that one memory updates another one and is itself updated.
+STATED = [
+    BERGEN,
+    said("b: I just moved to Oslo. I weigh 70 kg", 5),
+    PARIS,
+    said("e: I weigh 80 kg", 2),
+    said("f: I live in Turin. I weigh 90 kg", 7),
+]
+
+
+def updated_in(folder: Path, events: Sequence[Promotion], sizes: Sequence[int]) -> dict[uuid.UUID, tuple[Any, ...]]:
+    """Of each memory, what superseded it and when, after batches of these sizes."""
+    shard = opened(folder, "supersede")
     rest = list(events)
     for size in sizes:
         apply(shard, *rest[:size])
         rest = rest[size:]
-    current = {memory.text for memory in held(shard).values() if memory.current}
+    found = {one.id: (one.superseded_by, one.valid_from, one.valid_to) for one in shard.memories_of("u")}
     shard.close()
-    assert current == {PARIS.text, "f: I weigh 80 kg"}
+    return found
+
+
+@examples(60)
+@given(st.permutations(STATED), st.lists(st.integers(1, 5), min_size=5, max_size=5))
+def test_what_is_superseded_depends_on_neither_order_nor_batches(
+    tmp_path_factory: pytest.TempPathFactory, events: Sequence[Promotion], sizes: list[int]
+) -> None:
+    """Each by the first one after it that states another value of the same."""
+    bergen, oslo, paris, weight, turin = (one.memory_id for one in STATED)
+    assert updated_in(tmp_path_factory.mktemp("shard"), events, sizes) == {
+        bergen: (oslo, None, START + 5 * DAY_MS),
+        oslo: (turin, None, START + 7 * DAY_MS),
+        turin: (paris, None, START + 9 * DAY_MS),
+        weight: (oslo, None, START + 5 * DAY_MS),
+        paris: (None, None, None),
+    }
 
 
 # the rules
 
 
-def test_superseding_and_holding_again_return_to_the_memory() -> None:
-    old = Memory(1, uuid.UUID(int=1), "u", "s", None, "a", "exchange", (), 70, START, START, 0, None, False, {})  # type: ignore[arg-type]
-    new = replace(old, id=uuid.UUID(int=2), created_at=START + DAY_MS)
+@pytest.mark.parametrize("given", [{}, {"valid_from": START + DAY_MS}, {"valid_to": START + 9 * DAY_MS}], ids=str)
+@pytest.mark.parametrize("reason", ["manual", "summary"])
+def test_superseding_and_holding_again_return_to_the_memory(given: dict[str, Any], reason: str) -> None:
+    old = replace(as_memory(promotion("a", "a"), 1), **given)
+    new, third = (replace(old, id=uuid.UUID(int=day), created_at=START + day * DAY_MS) for day in (2, 5))
     for older, newer in ((old, new), (new, old)):
-        assert holds_again(superseded(older, newer)) == older
+        once = superseded(older, newer, reason)
+        assert holds_again(once) == older
+        assert superseded(once, third, reason) == superseded(older, third, reason)
