@@ -1,6 +1,7 @@
-"""Summaries of ten days of chats, before and after a change, for a reader to judge; and the cost of each.
+"""Summaries of ten days of chats, before and after a change, for a reader to judge; or scored against gold lines.
 
     python benchmarks/summaries.py DATA [--days judged|fresh|tuning|all] [--before TREE] [--messages] [--json]
+    python benchmarks/summaries.py --gold benchmarks/summary_days/open.jsonl [--lines] [--json]
 
 DATA is a folder with `locomo_en`, `memdaily_dedup_zh` and `memorybank_zh.messages.dev.jsonl`; its texts are licensed
 for research, so keep the output on this machine. A day has the messages of one user on one date, eight or more; its
@@ -8,6 +9,12 @@ number is its place in its source, by date and user. Days are drawn with a fixed
 ten days of `tuning` and others, not on those of `judged`, which `docs/summaries.md` reports; the days of `fresh`,
 from `memorybank_en`, were read only when the rules were finished. `--before` is another tree of this repository,
 whose summary of each day is printed first. `--messages` prints the messages too.
+
+`--gold` names a file of days with the lines that a person noted (`benchmarks/summary_days`). Precision is right lines
+of all found, recall right lines of all gold ones, by section and language. A line counts as right when its content
+words are those of a gold line of its section: an F-measure of 0.5 or more, matched one to one
+(`benchmarks/evidence/summary_gold.py` has the definition). `--lines` prints the right, wrong and missed lines of each
+day first; not for the held-out half while rules are improved.
 """
 
 from __future__ import annotations
@@ -116,7 +123,9 @@ def told_by(tree: Path, data: Path, days: str) -> dict[str, dict[str, object]]:
 
 
 @click.command(help=__doc__.split("\n")[0] if __doc__ else None)
-@click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
+@click.option("--gold", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Days with gold lines.")
+@click.option("--lines", is_flag=True, help="With --gold: print the right, wrong and missed lines of each day.")
 @click.option("--days", type=click.Choice([*SETS, "fresh", "all"]), default="judged", help="The set of days.")
 @click.option(
     "--before",
@@ -124,8 +133,43 @@ def told_by(tree: Path, data: Path, days: str) -> dict[str, dict[str, object]]:
     help="Another tree of this repository; its summaries come first.",
 )
 @click.option("--messages", is_flag=True, help="Print the messages too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: lines and milliseconds by day.")
-def main(data: Path, days: str, before: Path | None, messages: bool, as_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: lines by day, or counts; at the end.")
+def main(
+    data: Path | None, gold: Path | None, lines: bool, days: str, before: Path | None, messages: bool, as_json: bool
+) -> None:
+    if (data is None) == (gold is None):
+        raise click.UsageError("name either DATA or a file of --gold")
+    if gold:
+        score(gold, lines, as_json)
+    elif data:
+        show(data, days, before, messages, as_json)
+
+
+def score(gold: Path, lines: bool, as_json: bool) -> None:
+    """Print how many lines of the summaries are those of a file of gold days."""
+    # Here, for --before runs this script with another tree's packages, which may lack this one.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from benchmarks.evidence import summary_gold
+
+    limits = Limits.of(MemorySettings())
+    judged = [
+        (day, summary_gold.compared(day, extracted(turns_of(day.messages, limits))))
+        for day in summary_gold.read(gold)
+    ]
+    for day, rows in judged if lines else ():
+        click.echo(f"\n=== {day.name}")
+        for row, found in rows.items():
+            click.echo("".join(f"{row:12} right   {line}  = {wanted}\n" for line, wanted in found.right), nl=False)
+            click.echo("".join(f"{row:12} wrong   {line}\n" for line in found.wrong), nl=False)
+            click.echo("".join(f"{row:12} missed  {line}\n" for line in found.missed), nl=False)
+    counts = summary_gold.counted(judged)
+    click.echo("\n".join([f"{len(judged)} days of {gold.name}", *summary_gold.table(counts)]))
+    if as_json:
+        click.echo(orjson.dumps({"days": len(judged), **summary_gold.as_json(counts)}))
+
+
+def show(data: Path, days: str, before: Path | None, messages: bool, as_json: bool) -> None:
+    """Print the summaries of a set of days."""
     chosen: list[Day] = []
     for source, number in (FRESH if days == "fresh" else DRAWN).items():
         path = data / f"{source}.messages.dev.jsonl"
