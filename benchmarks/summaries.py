@@ -10,7 +10,7 @@ ten days of `tuning` and others, not on those of `judged`, which `docs/summaries
 from `memorybank_en`, were read only when the rules were finished. `--before` is another tree of this repository,
 whose summary of each day is printed first. `--messages` prints the messages too.
 
-`--gold` names a file of days with the lines that a person noted (`benchmarks/summary_days`). Precision is right lines
+`--gold` names a file of days with lines that their author noted (`benchmarks/summary_days`). Precision is right lines
 of all found, recall right lines of all gold ones, by section and language. A line counts as right when its content
 words are those of a gold line of its section: an F-measure of 0.5 or more, matched one to one
 (`benchmarks/evidence/summary_gold.py` has the definition). `--lines` prints the right, wrong and missed lines of each

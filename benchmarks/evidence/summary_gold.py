@@ -1,4 +1,4 @@
-"""Summaries of days beside lines that a person noted: which lines are right, by section.
+"""Summaries of days beside lines that their author noted: which lines are right, by section.
 
 A line counts as right when its content words are those of a gold line of its section.
 
