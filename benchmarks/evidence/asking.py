@@ -89,7 +89,7 @@ async def answers(
 
 
 async def without(worker: Siltstone, question: Question, step: Literal["updates", "times"]) -> list[SearchHit]:
-    """The same memories without a step: newer statements before older ones, or times that the question names."""
+    """The same memories without a step: newer statements before older ones, or times and order of the question."""
     query = _query(worker, question, explain=False)
     if step == "times":
         return await worker.recall.search(replace(query, reference=None))

@@ -95,19 +95,24 @@ def _ranked(
 ) -> Hits:
     """Rank the candidates of a query, and return the best ones as hits.
 
-    `dense` are the candidates' cosines for each part of the query, float32[parts, n]. `shown` returns the memories of
-    candidates, given their indexes. The last `said` candidates are window exchanges, which have no memory state.
+    `dense` are the candidates' cosines for each of `asked.vectors`, float32[vectors, n]. `shown` returns the memories
+    of candidates, given their indexes. The last `said` candidates are window exchanges, which have no memory state.
     """
     memories = len(candidates) - said
     query, lifecycle = asked.query, asked.lifecycle
-    lexical = np.stack([bm25(candidates.terms, part) for part in asked.parts])
-    relevance = carry(fuse(dense, lexical, asked.scale).max(axis=0), candidates.previous)
+    parts = len(asked.parts)  # behind them is the event from which the question counts, if there is one
+    lexical = np.stack([bm25(candidates.terms, part) for part in (*asked.parts, *asked.clauses)])
+    matches = fuse(dense, lexical, asked.scale)
+    relevance = carry(matches[:parts].max(axis=0), candidates.previous)
     scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
     asked_for = in_states(scores, query.states, lifecycle)
     asked_for[memories:] = query.short_term
     allowed = asked_for if query.replaced else asked_for & candidates.current
+    timed: Mapping[str, Any] = {}
     if asked.times:
-        relevance = asked.times.raised(relevance, candidates.created_at, allowed, shown)
+        of_event = matches[parts] if asked.clauses else None
+        relevance, event = asked.times.raised(relevance, candidates.created_at, allowed, shown, of_event)
+        timed = asked.times.explained(event)
     allowed = allowed & (relevance >= query.min_relevance)
     if query.conditions:
         rows = np.flatnonzero(allowed)
@@ -121,7 +126,7 @@ def _ranked(
         updates = outdated(_stated(query, candidates), best, allowed, shown, moment)
         relevance = newest_first(relevance, {older: newer.row for older, newer in updates.items()})
         best = top(relevance, allowed, query.top_k) if updates else best
-    cosine, words = dense.max(axis=0), lexical.max(axis=0)
+    cosine, words = dense[:parts].max(axis=0), lexical[:parts].max(axis=0)
     hits = []
     for row, memory in zip(best.tolist(), shown(best), strict=True):
         # Without filters, the candidates include expired items that the expiry job has not removed yet.
@@ -134,9 +139,8 @@ def _ranked(
                 "cosine_rank": _rank_of(cosine, allowed, row),
                 "bm25": round(float(words[row]), _SHOWN_DECIMALS),
                 "bm25_rank": _rank_of(words, allowed, row),
+                **timed,
             }
-            if asked.times and asked.times.windows:
-                why["times"] = asked.times.explained()
         score = float(scores[row]) if row < memories else memory.importance
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
         by = updates[row].memory if row in updates else None

@@ -53,10 +53,11 @@ class Query:
 class PreparedQuery:
     """A query with everything that ranking needs.
 
-    `parts` are the query's text and the single questions in it, and `vectors` are the vectors of the parts,
-    float32[parts, d]. `scale` is the scale of the model's cosines, `now` the time of the search (epoch ms). `said`
-    are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors, float32[n, d]. With
-    `updates`, statements are ranked before those that they update. `times` are the times that the query names.
+    `parts` are the query's text and the single questions in it, and `vectors` are the vectors of the parts and of the
+    `clauses`, float32[parts + clauses, d]. `scale` is the scale of the model's cosines, `now` the time of the search
+    (epoch ms). `said` are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors,
+    float32[n, d]. With `updates`, statements are ranked before those that they update. `times` are the times that the
+    query names.
     """
 
     query: Query
@@ -69,6 +70,11 @@ class PreparedQuery:
     said_vectors: Vectors | None = None
     updates: bool = True
     times: AskedTimes | None = None
+
+    @property
+    def clauses(self) -> Sequence[str]:
+        """The words of the event from which the question counts, if there is one, ranked beside the parts."""
+        return () if self.times is None else self.times.clauses
 
 
 class Hits(list[SearchHit]):

@@ -130,10 +130,10 @@ class Recall:
 
     async def _asked(self, query: Query, speakers: frozenset[str], shard: ShardModel) -> PreparedQuery:
         parts = questions(query.text)
-        model = await shard.model()
-        vectors = await shard.embed([probe(part, speakers) for part in parts])
-        scale, now = model.cosine.of(query.text), self._clock.now()
         times = None if query.reference is None else AskedTimes.of(parts, query.reference)
+        model, clauses = await shard.model(), [] if times is None else times.clauses
+        vectors = await shard.embed([probe(part, speakers) for part in (*parts, *clauses)])
+        scale, now = model.cosine.of(query.text), self._clock.now()
         return PreparedQuery(query, parts, vectors, scale, now, self._lifecycle, updates=self._updates, times=times)
 
     def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:

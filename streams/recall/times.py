@@ -2,6 +2,8 @@
 
 "What did I do last week?"     memories of last week, and memories that speak of it
 "When did I move to Oslo?"     memories that name a time
+
+An order or an event ("the first time", "before I moved") is read here as well; `order` raises memories by it.
 """
 
 from __future__ import annotations
@@ -9,15 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from schemas.memories import Memory
 from schemas.times import iso
+from streams.language.times.anchors import Anchor, anchor_of
+from streams.language.times.order import Order, order_of
 from streams.language.times.windows import Window, windows_of
 from streams.recall.dates import ReferenceDate
+from streams.recall.order import IS_EVENT, ON_SIDE, Event, Spans, explained, in_order, raised
 from streams.recall.ranking import top
 
 Rows = npt.NDArray[np.int64]
@@ -34,23 +39,45 @@ _WHEN: Final = re.compile(
 )
 
 
+class Raised(NamedTuple):
+    """The raised relevance, and the event from which the question counts, if a memory tells of it."""
+
+    relevance: Scores
+    event: Event | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AskedTimes:
-    """The windows that a question names, and whether it asks for a time."""
+    """The windows that a question names, whether it asks for a time, and the order and the event that it asks by."""
 
     windows: Sequence[Window]
     when: bool
     reference: ReferenceDate
+    order: Order | None = None
+    anchor: Anchor | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.windows) or self.when
+        return bool(self.windows) or self.when or self.order is not None or self.anchor is not None
 
     @classmethod
     def of(cls, parts: Sequence[str], reference: ReferenceDate) -> AskedTimes:
-        """Read the parts of a query (see `questions`). Chat around its questions has no times."""
+        """Read the parts of a query (see `questions`). Chat around its questions has no times.
+
+        Of several questions none has an order or an event, because the memories of all are ranked together.
+        """
         asked = [part[:READ_CHARS] for part in parts[1:] or parts]
         windows = [window for part in asked for window in windows_of(part, reference.moment, reference.zone)]
-        return cls(windows, any(_WHEN.search(part) for part in asked), reference)
+        when = any(_WHEN.search(part) for part in asked)
+        if len(asked) > 1:
+            return cls(windows, when, reference)
+        anchor = anchor_of(asked[0], [window.text for window in windows])
+        outside = asked[0] if anchor is None else asked[0].replace(anchor.text, " ", 1)
+        return cls(windows, when, reference, order_of(outside), anchor)
+
+    @property
+    def clauses(self) -> list[str]:
+        """The words of the event, to be ranked like the parts of the query; at most one text."""
+        return [] if self.anchor is None else [self.anchor.text]
 
     def raised(
         self,
@@ -58,29 +85,71 @@ class AskedTimes:
         created_at: Rows,
         allowed: npt.NDArray[np.bool_],
         shown: Callable[[Rows], list[Memory]],
-    ) -> Scores:
+        of_event: Scores | None = None,
+    ) -> Raised:
         """Return the relevance, raised for what was said in a window, and for the best that speak of one.
 
-        For a question that asks for a time, those that name any time are raised.
+        For a question that asks for a time, those that name any time are raised. Then it is raised for those on the
+        side of the event, and by the order of the best ones of these. `of_event` is the relevance to the words of the
+        event.
         """
-        raised = relevance.copy()
         inside = np.zeros(len(relevance), np.bool_)
         for window in self.windows:
             inside |= (created_at >= window.start) & (created_at < window.end)
         best = top(relevance, allowed, READ)
         names = np.zeros(len(relevance), np.bool_)
+        spans = Spans(created_at.copy(), created_at + 1)
         for row, memory in zip(best.tolist(), shown(best), strict=True):
-            spoken = windows_of(memory.text[:READ_CHARS], memory.created_at, self.reference.zone)
+            spoken = self._spoken(memory)
             inside[row] |= self._meets(spoken)
             names[row] = bool(spoken)
-        raised[inside] += np.float32(IN_WINDOW) * raised[inside] * (1 - raised[inside])
+            spans.start[row], spans.end[row] = self._span(memory, spoken)
+        relevance = raised(relevance, inside, IN_WINDOW)
         if self.when:
-            raised[names] += np.float32(NAMES_A_TIME) * raised[names] * (1 - raised[names])
-        return raised
+            relevance = raised(relevance, names, NAMES_A_TIME)
+        event = None if of_event is None else self._event(of_event, allowed, shown)
+        if event is not None:
+            side = event.side(spans, self.reference.zone)
+            relevance, best = raised(relevance, side, ON_SIDE), best[side[best]]
+        if self.order is not None and (self.anchor is None or event is not None):
+            relevance = in_order(relevance, best, spans, self.order.first)
+        return Raised(relevance, event)
+
+    def _event(
+        self, of_event: Scores, allowed: npt.NDArray[np.bool_], shown: Callable[[Rows], list[Memory]]
+    ) -> Event | None:
+        """Return the memory that tells of the event, if one matches its words well enough."""
+        row = top(of_event, allowed, 1)
+        if self.anchor is None or not len(row) or of_event[row[0]] < IS_EVENT:
+            return None
+        (memory,) = shown(row)
+        return Event(self.anchor, memory, *self._span(memory, self._spoken(memory)))
+
+    def _spoken(self, memory: Memory) -> list[Window]:
+        return windows_of(memory.text[:READ_CHARS], memory.created_at, self.reference.zone)
+
+    def _span(self, memory: Memory, spoken: Iterable[Window]) -> tuple[int, int]:
+        """Return when it took place: in the first window that it speaks of, or when it was said (epoch ms).
+
+        A window that has not begun at the time of the question tells of a plan, and one that the memory was said in
+        tells less than that.
+        """
+        said = memory.created_at
+        for window in spoken:
+            if window.start <= self.reference.moment and not window.start <= said < window.end:
+                return window.start, window.end
+        return said, said + 1
 
     def _meets(self, spoken: Iterable[Window]) -> bool:
         return any(mine.start < one.end and one.start < mine.end for mine in self.windows for one in spoken)
 
-    def explained(self) -> list[dict[str, Any]]:
-        """Return the windows in the form of the API."""
-        return [{"text": one.text, "from": iso(one.start), "to": iso(one.end)} for one in self.windows]
+    def explained(self, event: Event | None) -> dict[str, Any]:
+        """Return the windows, the order and the event in the form of the API; those that the question has."""
+        shown: dict[str, Any] = {}
+        if self.windows:
+            shown["times"] = [{"text": one.text, "from": iso(one.start), "to": iso(one.end)} for one in self.windows]
+        if self.order is not None:
+            shown["order"] = {"text": self.order.text, "first": self.order.first}
+        if self.anchor is not None:
+            shown["anchor"] = explained(self.anchor, event)
+        return shown

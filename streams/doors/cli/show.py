@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import click
@@ -90,6 +90,16 @@ def reasons(results: Sequence[dict[str, Any]]) -> Table:
     """Return a table that explains the rank of each search result. The search must have been made with `explain`."""
     parts = ("cosine", "cosine_rank", "bm25", "bm25_rank")
     rows = [(hit["id"], *(hit["explain"][part] for part in parts)) for hit in results]
-    named = [time["text"] for hit in results[:1] for time in hit["explain"].get("times", ())]
+    named = [text for hit in results[:1] for text in _times_in(hit["explain"])]
     title = f"Why (times in the question: {plain(', '.join(named))})" if named else "Why"
     return table(title, ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)
+
+
+def _times_in(explain: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the windows that a question names, its order, and the event from which it counts."""
+    yield from (time["text"] for time in explain.get("times", ()))
+    if order := explain.get("order"):
+        yield f"{order['text']}: {order['first']} first"
+    if anchor := explain.get("anchor"):
+        found = f"{anchor['from'][:10]}, {anchor['memory_id']}" if anchor["memory_id"] else "no memory tells of it"
+        yield f"{anchor['relation']} {anchor['text']} ({found})"

@@ -23,7 +23,7 @@ from schemas.times import iso, now_ms
 from streams.doors.http.accepted import Accepted, Written
 from streams.doors.http.consistency import AtLeast, Consistency, Wait
 from streams.doors.http.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
-from streams.doors.http.reference import GivenDate, GivenZone, reference_of
+from streams.doors.http.reference import Explain, GivenDate, GivenZone, reference_of
 from streams.doors.http.shown import ShownMemory, command
 from streams.recall.query import Query
 from streams.service import MemoryService
@@ -79,7 +79,7 @@ class ArchiveQuestion(OfUser):
     user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
     query: Annotated[str, Field(min_length=1, max_length=32_768)]
     top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
-    explain: bool = False
+    explain: Explain = False
     reference_date: GivenDate = None
     timezone: GivenZone = None
 

@@ -1,4 +1,4 @@
-"""The times of questions: when they are asked and from when answers are dated, and as of when memories held."""
+"""Fields of questions: `reference_date`, `timezone` and `as_of`, which are times, and `explain`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ GivenAsOf = Annotated[
 GivenZone = Annotated[
     ZoneName | None,
     Field(description="the user's time zone, such as Europe/Oslo; default: `agents.summary.timezone`"),
+]
+Explain = Annotated[
+    bool,
+    Field(
+        description="each result has `explain`: cosine and BM25 with their ranks, and what the question says of "
+        "time: `times` (its windows), `order` (`earliest` or `latest` is `first`) and `anchor` (the event it counts "
+        "from, with the `memory_id` of the memory that tells of it, and when that was; null if none does)"
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from streams.doors.http.consistency import AtLeast, Consistency
 from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, said
-from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, asked_moment, reference_of
+from streams.doors.http.reference import Explain, GivenAsOf, GivenDate, GivenZone, asked_moment, reference_of
 from streams.recall.filtering import Filter
 from streams.recall.query import Query
 from streams.service import MemoryService
@@ -55,7 +55,7 @@ class SearchRequest(BaseModel):
     filters: Filters = Field(
         default=(), description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
     )
-    explain: bool = False
+    explain: Explain = False
     touch: bool = Field(default=True, description="false: results do not count as accessed (evaluation, prefetch)")
     reference_date: Annotated[GivenDate, Field(validation_alias=AliasChoices("reference_date", "referenceDate"))] = (
         None

@@ -94,3 +94,19 @@ def test_until_when_a_memory_held_and_which_time_was_asked_for_is_shown() -> Non
     assert "2026-03-14" in shown
     assert "until 2026-05-04" in shown
     assert "times in the question: [red]in May" in shown
+
+
+@pytest.mark.parametrize(
+    ("memory_id", "start", "told"),
+    [
+        (WHOLE, "2024-09-14T10:00:00.000Z", f"before [b]the wedding (2024-09-14, {WHOLE})"),
+        (None, None, "before [b]the wedding (no memory tells of it)"),
+    ],
+)
+def test_the_order_and_the_event_of_a_question_are_shown(memory_id: str | None, start: str | None, told: str) -> None:
+    anchor = {"text": "[b]the wedding", "relation": "before", "memory_id": memory_id, "from": start, "to": start}
+    explain = {"cosine": 0.5, "cosine_rank": 1, "bm25": 0.4, "bm25_rank": 1, "anchor": anchor}
+    explain["order"] = {"text": "last bake", "first": "latest"}
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(show.reasons([{"id": WHOLE, "explain": explain}]))
+    assert f"times in the question: last bake: latest first, {told}" in " ".join(console.export_text().split())
