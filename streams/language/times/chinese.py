@@ -7,6 +7,7 @@ from typing import Final
 
 from streams.language.times import chinese_readings as readings
 from streams.language.times.chinese_tense import happens_ahead
+from streams.language.times.lunar_days import LUNAR_HOLIDAYS
 from streams.language.times.reader import Language, Rule, compiled
 
 _WORDS: Final = {
@@ -29,7 +30,9 @@ _WORDS: Final = {
     "hour": r"(?P<hour>[0-9]{1,2}|二?十[一二三四]?|[零一二两三四五六七八九])",
     "minute": r"(?P<minute>半|一刻|三刻|[0-9]{1,2}分?|[二三四五]?十[一二三四五六七八九]?分?)?",
     # 国庆 is a given name as well.
-    "holiday": r"(?P<holiday>" + "|".join(readings.HOLIDAYS) + r"|(?<![\u4e00-\u9fff])国庆|(?<=[年在到等过])国庆)",
+    "holiday": r"(?P<holiday>"
+    + "|".join((*readings.HOLIDAYS, *LUNAR_HOLIDAYS))
+    + r"|(?<![\u4e00-\u9fff])国庆|(?<=[年在到等过])国庆)",
 }
 
 RULES: Final[tuple[Rule, ...]] = tuple(
@@ -62,7 +65,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         ),
         ("月(?P<third>初|底|末)", readings.third_of_this_month),
         ("(?<![第0-9月.\\-一二三四五六七八九十a-zA-Z]){day}{no_place}", readings.nth),
-        ("(?:{year}的?)?{holiday}(?!快乐|树|礼物|歌)", readings.holiday),
+        ("(?:{year}的?)?{holiday}(?!快乐|安康|树|礼物|歌|联欢|晚会|档|月饼|粽)", readings.holiday),
         ("(?:上世纪|二十世纪|20世纪)?(?:九十|90)年代", readings.nineties),
         ("{n}{unit}(?:以|之)?前(?![面后进往])", readings.ago),
         ("{n}{unit}(?:以|之)?后(?![面来退])", readings.ahead),

@@ -7,6 +7,7 @@ from typing import Final
 
 from streams.language.times import calendar
 from streams.language.times.calendar import Span, Unit
+from streams.language.times.lunar_days import LUNAR_HOLIDAYS, lunar_holiday
 from streams.language.times.reader import Found, Hours, Reading, by_tense, only
 
 _DIGITS: Final = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
@@ -36,7 +37,7 @@ _PARTS: Final = {
     "傍晚": (17, 19),
     **dict.fromkeys(("晚上", "夜里", "深夜", "晚", "夜"), (18, 24)),
 }
-#: Months and days of holidays. Those by the moon have no fixed day.
+#: Months and days of holidays. Those by the moon are in `lunar_days`.
 HOLIDAYS: Final = {
     "元旦": (1, 1),
     "情人节": (2, 14),
@@ -193,11 +194,20 @@ def nth(found: Found) -> Reading:
     return by_tense(lambda today: calendar.days_of_month_around(today, day))
 
 
-def holiday(found: Found) -> Reading:
+def holiday(found: Found) -> Reading | None:
+    if (name := found.said("holiday")) in LUNAR_HOLIDAYS:
+        return _lunar(name, _year(found))
     month, day = HOLIDAYS.get(found.said("holiday")) or HOLIDAYS["国庆节"]
     if year := _year(found):
         return only(calendar.day(date(year, month, day)))
     return by_tense(lambda today: calendar.dates_around(today, month, day))
+
+
+def _lunar(name: str, year: int | None) -> Reading | None:
+    if year is None:
+        return by_tense(lambda today: lunar_holiday(name, range(today.year - 1, today.year + 2)))
+    days = lunar_holiday(name, range(year, year + 1))
+    return only(days[0]) if days else None
 
 
 def nineties(found: Found) -> Reading:

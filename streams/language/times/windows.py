@@ -29,7 +29,7 @@ _LATIN: Final = re.compile("[A-Za-z]")
 _PARTS: Final = re.compile(
     "day|tonight|tomorrow|noon|night|morning|evening|minute|hour|week|month|year|spring|summer|autumn|winter|nineties"
     "|christmas|halloween|年|月|周|号|日|天|晚|今|明|昨|早|夏|冬|节|星期|礼拜|小时|分钟|钟头|点|上午|下午|中午|夜"
-    "|凌晨|清晨|傍晚|元旦|国庆|圣诞|季度"
+    "|凌晨|清晨|傍晚|元旦|国庆|圣诞|除夕|端午|中秋|季度"
 )
 _WORDS: Final = re.compile(
     r"\b(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|january|february|march|april|may|june|july|august|september"
