@@ -70,9 +70,12 @@ class AskedTimes:
         when = any(_WHEN.search(part) for part in asked)
         if len(asked) > 1:
             return cls(windows, when, reference)
-        anchor = anchor_of(asked[0], [window.text for window in windows])
-        outside = asked[0] if anchor is None else asked[0].replace(anchor.text, " ", 1)
-        return cls(windows, when, reference, order_of(outside), anchor)
+        anchor, order = anchor_of(asked[0], [window.text for window in windows]), order_of(asked[0])
+        if anchor is not None and anchor.relation == "during" and order is not None:
+            anchor = None  # "the first time that I was in Berlin" is an occasion of its own
+        if anchor is not None:  # in "after I first saw Rome", the order is not one of the question
+            order = order_of(asked[0].replace(anchor.text, " ", 1))
+        return cls(windows, when, reference, order, anchor)
 
     @property
     def clauses(self) -> list[str]:

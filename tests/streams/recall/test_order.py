@@ -133,6 +133,13 @@ def test_an_order_inside_of_the_event_is_not_one_of_the_question() -> None:
     assert times.anchor is not None
 
 
+def test_an_occasion_with_an_order_is_no_event() -> None:
+    times = AskedTimes.of(["我第一次去北京的时候住在哪里？"], TODAY)
+    assert times.anchor is None
+    assert times.order is not None
+    assert times.order.first == "earliest"
+
+
 def test_an_event_whose_time_is_known_is_no_event() -> None:
     times = AskedTimes.of(["What did I eat after the concert on 5 May 2025?"], TODAY)
     assert times.anchor is None
