@@ -25,7 +25,7 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -58,8 +58,11 @@ SHAPE_PENALTY, NGRAM_PENALTY = 10.0, 1.0
 
 BIAS_PENALTY: Final = 1e-3
 
-PLAIN_WEIGHT: Final = 3.0
+PLAIN_WEIGHT: Final = 6.0
 """The weight of plain small talk, of which the sets have few lines: it is what must not be kept."""
+
+HARD_WEIGHT: Final = 0.5
+"""The weight of hard negatives: that no question asked about an exchange does not show that it is worthless."""
 
 FOLDS: Final = 4
 """The largest number of folds; fewer users make fewer folds."""
@@ -103,7 +106,7 @@ def features(exchanges: Sequence[Exchange], language: str) -> tuple[Matrix, Matr
     for row, exchange in enumerate(exchanges):
         shape[row, 0] = told(exchange.user, exchange.assistant).points
         for side, text in enumerate((exchange.user, exchange.assistant)):
-            text = readable(text)
+            text = readable(text, reply=side == 1)
             if text and spoken_chinese(text) == (language == "zh"):
                 of_side = slice(1 + side * len(SHAPE), 1 + (side + 1) * len(SHAPE))
                 shape[row, of_side] = _of_message(text, side == 1, ngrams[row])
@@ -112,29 +115,26 @@ def features(exchanges: Sequence[Exchange], language: str) -> tuple[Matrix, Matr
 
 def _of_message(text: str, reply: bool, ngrams: Matrix) -> list[float]:
     """A message's shape; its n-grams are added to the row."""
-    parts: Callable[[str], list[str]]
-    if spoken_chinese(text):
-        tokens, letters = reading_zh.parsed(text)
-        units, root = [token[: reading_zh.MOST_CHARACTERS] for token in tokens], ROOTS[len(letters)]
-        opened, parts = reading_zh.opens(letters, reply=reply), reading_zh.ngrams
-    else:
-        chunks, letters = reading_en.parsed(text)
-        units, root = [chunk[: reading_en.MOST_LETTERS] for chunk in chunks], ROOTS[len(chunks)]
-        opened, parts = reading_en.opens(letters, reply=reply), reading_en.ngrams
-    for unit in units:
-        found = parts(unit)
+    chinese = spoken_chinese(text)
+    reading, longest = (reading_zh, reading_zh.MOST_CHARACTERS) if chinese else (reading_en, reading_en.MOST_LETTERS)
+    words, letters = reading.parsed(text)
+    told, said, asked = reading.stated(words, letters)
+    opened = reading.opens(said, reply=reply)
+    if reply and not opened:
+        return [0.0] * len(SHAPE)
+    for word in told:
+        found = reading.ngrams(word[:longest])
         for ngram in found:
-            ngrams[bucket(ngram)] += root / len(found) ** 0.5
-    return [
-        min(MOST_COURTESIES, letters.count("k")),
-        min(MOST_YOU, letters.count("y")),
-        float(opened),
-    ]
+            ngrams[bucket(ngram)] += ROOTS[len(told)] / len(found) ** 0.5
+    courtesies, you = min(MOST_COURTESIES, letters.count("k")), min(MOST_YOU, letters.count("y"))
+    return [float(each) for each in (courtesies, you, opened, asked)]
 
 
 def weights(exchanges: Sequence[Exchange]) -> Matrix:
     """The weight of each exchange."""
-    return np.array([1.0 if each.worthy or each.hard or each.ours else PLAIN_WEIGHT for each in exchanges])
+    return np.array(
+        [1.0 if each.worthy or each.ours else HARD_WEIGHT if each.hard else PLAIN_WEIGHT for each in exchanges]
+    )
 
 
 def fit(shape: Matrix, ngrams: Matrix, worthy: Matrix, weight: Matrix) -> Model:
@@ -241,8 +241,13 @@ def labelled(path: Path) -> list[Exchange]:
 
 def ours(language: str) -> list[Exchange]:
     """Our own sentences in a language."""
+    return sentences(SENTENCES, language)
+
+
+def sentences(path: Path, language: str) -> list[Exchange]:
+    """The sentences in a language of a file like `estimator_sentences.tsv`."""
     found = []
-    for line in SENTENCES.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             of, worthy, user, assistant = line.split("\t")
             if of == language:

@@ -12,6 +12,9 @@ The shipped coefficients were fitted to the development sets (`estimator_trainin
 show the fit. The figures named `cv_…` do not: each user's exchanges are scored by a model of the same kind that was
 fitted to the file's other users. `length_correlation` is that of the value and the logarithm of the length.
 
+A second table is of talk with an assistant about work: 60 sentences of our own (`estimator_held_out.tsv`), to which
+nothing was fitted. It has the shares that the default settings promote.
+
 For one file, the JSON object holds its figures. For several, it holds each file's figures under the file's name, and
 under `languages` those of all files of one language together.
 """
@@ -27,7 +30,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -41,8 +44,15 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import estimator_training as training
-from benchmarks.evidence.promotions import Figures, Row, auc, correlation, figures_of
-from streams.language.estimator import bounded, estimate
+from benchmarks.evidence.promotions import Figures, Row, auc, correlation, figures_of, share
+from schemas.conversations import Role
+from schemas.exchanges import Exchange, Message
+from schemas.settings import MemorySettings
+from streams.intake.rules.decision import Decision
+from streams.intake.rules.promotion import Promoter
+from streams.language.estimator import bounded, estimate, estimated_rating
+
+HELD_OUT: Final = Path(__file__).with_name("estimator_held_out.tsv")
 
 SPEED_SECONDS: Final = 1.0
 """How long the speed is measured; the best pass within this time counts."""
@@ -132,13 +142,37 @@ def by_language(
     }
 
 
-def table(by_file: dict[str, Figures]) -> Table:
+def table(by_file: Mapping[str, Mapping[str, float | int | str | None]], title: str) -> Table:
     """A table with a row for each figure and a column for each file."""
-    shown = Table("figure", *by_file, title="Local estimator: what is worth remembering")
+    shown = Table("figure", *by_file, title=title)
     for name in next(iter(by_file.values())):
         cells = [figures[name] for figures in by_file.values()]
         shown.add_row(name, *("-" if cell is None else f"{cell:,}" if cell != str(cell) else cell for cell in cells))
     return shown
+
+
+def held_out() -> dict[str, dict[str, float]]:
+    """By language, the shares of the worthy and of the other held-out sentences that are promoted by default."""
+    promoter = Promoter(MemorySettings(), estimated_rating)
+    figures: dict[str, dict[str, float]] = {}
+    for of in ("en", "zh"):
+        found = training.sentences(HELD_OUT, of)
+        kept = np.array([_promoted(promoter, each) for each in found])
+        worthy = np.array([each.worthy for each in found])
+        figures[of] = {
+            "worthy": int(worthy.sum()),
+            "worthy_promoted": share(kept, worthy) or 0.0,
+            "others": int((~worthy).sum()),
+            "others_promoted": share(kept, ~worthy) or 0.0,
+        }
+    return figures
+
+
+def _promoted(promoter: Promoter, said: training.Exchange) -> bool:
+    """Whether an exchange is promoted when its session ends."""
+    messages = (Message("u", Role.USER, said.user, 0), Message("a", Role.ASSISTANT, said.assistant, 0))
+    decision = promoter.score(Exchange(0, messages), 1, leaving=True)
+    return isinstance(decision, Decision) and decision.kept
 
 
 @click.command()
@@ -161,7 +195,8 @@ def main(files: tuple[Path, ...], messages: tuple[Path, ...], as_json: bool) -> 
         path.stem if stems[path.stem] == 1 else str(path): measure(found, unseen_scores([path], messages))
         for path, found in rows.items()
     }
-    Console().print(table(by_file))
+    Console().print(table(by_file, "Local estimator: what is worth remembering"))
+    Console().print(table(held_out(), "held-out sentences about work"))
     if not as_json:
         return
     if len(by_file) == 1:

@@ -86,12 +86,17 @@ def held(hits: Sequence[SearchHit], unit: str) -> list[Sequence[str]]:
     return [[session] for session in dict.fromkeys(hit.session_id for hit in hits if hit.session_id)]
 
 
-async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> Found:
-    """Measure policy `all` first: it loses nothing, so it shows which pieces of evidence are in one memory."""
+async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> tuple[Found, dict[str, int]]:
+    """Measure policy `all` first: it loses nothing, so it shows which pieces of evidence are in one memory.
+
+    The second value is the number of promoted exchanges under each policy.
+    """
     found: Found = defaultdict(lambda: defaultdict(list))
+    promoted = {}
     units = list[list[Group]]()
     for policy in POLICIES:
         async with fed(asked.messages, policy, backend, model) as worker:
+            promoted[policy] = worker.metrics.promoted()
             number = 0
             async for question, hits in answers(worker, asked.questions, explain=policy == "all", quiet=quiet):
                 ranked = orders(hits) if policy == "all" else {"siltstone": hits}
@@ -106,7 +111,7 @@ async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> 
                     figures["current_first"] = current_first(question.updates, places)
                     found[named][question.kind].append(figures)
                 number += 1
-    return found
+    return found, promoted
 
 
 def means(found: Found) -> Figures:
@@ -173,11 +178,17 @@ def main(
         raise click.ClickException(f"nothing to ask: give --data with {SETS[0]}.messages.dev.jsonl, or another set")
     whole: dict[str, Any] = {}
     for one in sets:
-        figures = means(run(results(one, backend, model, quiet=as_json)))
+        found, promoted = run(results(one, backend, model, quiet=as_json))
+        figures = means(found)
         Console(width=150).print(shown(one, figures))
         cost = figures["siltstone, weighted"]["all"]["mrr"] / figures["siltstone, all"]["all"]["mrr"]
-        Console().print(f"weighted keeps {cost:.3f} of the MRR of all; data sha256 {one.digest[:16]}…")
-        whole[one.name] = {"unit": one.unit, "sha256": one.digest, "mrr_ratio_all": round(cost, 4), "by": figures}
+        share = promoted["weighted"] / promoted["all"]
+        Console().print(
+            f"weighted promotes {share:.3f} of {promoted['all']:,} exchanges and keeps {cost:.3f} of the MRR of all; "
+            f"data sha256 {one.digest[:16]}…"
+        )
+        about = {"unit": one.unit, "sha256": one.digest, "mrr_ratio_all": round(cost, 4)}
+        whole[one.name] = {**about, "promoted_share": round(share, 4), "by": figures}
     if picture is not None:
         draw({name: one["by"] for name, one in whole.items()}, picture)
     if as_json:

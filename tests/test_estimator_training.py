@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import estimator_training as training
+from benchmarks import promotion_quality
 from benchmarks.estimator_training import (
     Exchange,
     Model,
@@ -71,6 +72,16 @@ def test_our_sentences_are_hundreds_of_both_kinds_in_both_languages() -> None:
         kinds = [each.worthy for each in ours(language)]
         assert min(kinds.count(True), kinds.count(False)) > 75
     assert any("謝" in each.user for each in ours("zh")), "traditional characters"
+
+
+def test_held_out_sentences_are_in_no_training_data_and_are_told_apart() -> None:
+    """Nothing was fitted to them, so most of both kinds must be decided rightly by the default settings."""
+    for language, figures in promotion_quality.held_out().items():
+        held_out = {each.user for each in training.sentences(promotion_quality.HELD_OUT, language)}
+        assert len(held_out) == figures["worthy"] + figures["others"] == 30
+        assert held_out.isdisjoint(each.user for each in ours(language))
+        assert figures["worthy_promoted"] >= 0.8
+        assert figures["others_promoted"] <= 0.1
 
 
 def exchange(user: str, assistant: str = "") -> Exchange:

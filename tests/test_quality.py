@@ -220,6 +220,7 @@ def test_a_set_goes_through_the_worker_and_ends_with_one_line_of_figures(tmp_pat
     one = told["sets"]["small"]
     assert (one["unit"], one["by"]["siltstone, all"]["all"]["n"]) == ("session", 1)
     assert one["by"]["siltstone, all"]["all"]["recall_all3"] == 1
+    assert 0 <= one["promoted_share"] <= 1
     steps = {f"siltstone without {step}" for step in quality.STEPS}
     assert set(one["by"]) == {"siltstone, all", "siltstone, weighted", "BM25", "dense", "RRF", *steps}
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -1,8 +1,9 @@
 """The local estimator: rates an exchange from its text alone, 0-10, higher if it is more worth remembering.
 
 It rates if no model is configured, so it has to be free, fast and repeatable. It does not understand the text. It
-counts signals of statements about a person's life (first person, relations, names, times, plans, tastes), and
-subtracts signals of small talk (courtesies, questions, talk about "you"). `signals.py` defines the signals.
+counts signals of statements about a person's life (first person, relations, names, times, plans, tastes) and work
+(deadlines, versions, requirements, reports), and subtracts signals of small talk (courtesies, talk about "you").
+Questions, requests, code, and an assistant's explanations are not read. `signals.py` defines the signals.
 `reading_en.py` reads English, `reading_zh.py` Chinese, and `list_reading.py` the languages of `languages/`.
 """
 
@@ -29,6 +30,16 @@ READ_CHARS: Final = 2_000
 
 A longer message is most likely a pasted document, and its beginning shows whether it is about the user.
 """
+
+EXPLANATION_CHARS: Final = 600
+"""A longer reply is an explanation, as is a reply with code, headings or a list.
+
+An explanation says nothing about the user. An assistant answers "How do I sort a list?" and "We use Python 3.11, how
+do I sort a list?" alike. People who talk to each other seldom write so much at once.
+"""
+
+FENCE: Final = "```"
+"""The beginning and the end of code in a message. Code is not rated, because it is no statement."""
 
 REPLY_SHARE: Final = 0.7
 """The weight of a signal in the assistant's reply. A signal in the user's words has the weight 1."""
@@ -81,6 +92,7 @@ class Estimate(NamedTuple):
     signals: tuple[str, ...]
 
 
+_MARKED_UP: Final = re.compile(r"```|\*\*|^(?:#{1,6}|[-*]|1\.)\s", re.MULTILINE)
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
 _LATIN: Final = re.compile("[A-Za-z][^\u4e00-\u9fff]*")
 _LATIN_LETTER: Final = re.compile("[A-Za-z]")
@@ -93,9 +105,19 @@ _IN_REPLY: Final = {
 _ENGLISH: Final = WEIGHTS["en"]
 
 
-def readable(text: str) -> str:
-    """Return the part of a message that is rated: its first `READ_CHARS` characters, without notes in brackets."""
+def readable(text: str, *, reply: bool) -> str:
+    """Return the part of a message that is rated: its first `READ_CHARS` characters, without notes and code.
+
+    A reply that is an explanation has no such part.
+
+    >>> readable("It fails [screenshot] in ```raise``` Why?", reply=False).split()
+    ['It', 'fails', 'in', 'Why?']
+    """
+    if reply and (len(text) > EXPLANATION_CHARS or _MARKED_UP.search(text)):
+        return ""
     text = text[:READ_CHARS]
+    if FENCE in text:
+        text = "\n".join(text.split(FENCE)[::2])
     return NOTE.sub(" ", text) if "[" in text else text
 
 
@@ -109,11 +131,9 @@ def _read(text: str, language: str | None, *, reply: bool) -> Reading:
 
     A Chinese message with Latin letters in it, such as "我住在 Berlin", is read as Chinese and as English.
     """
+    text = readable(text, reply=reply)
     if not text:
         return 0.0, 0, [], 0.0, _ENGLISH
-    text = text[:READ_CHARS]
-    if "[" in text:
-        text = NOTE.sub(" ", text)
     if language in CODES:
         return read_by_lists(lists_of(language), text, reply=reply)
     if text.isascii() or not _CJK.search(text):
@@ -155,8 +175,9 @@ def bounded(points: float) -> float:
 def told(user: str, assistant: str = "") -> Told:
     """Return the signals of an exchange, or of a sentence, with the score that follows from the signals alone.
 
-    The reply counts only if it is about its speaker. An assistant's explanation says nothing about the user, even if
-    it has many names and dates. But if two people talk to each other, both talk about themselves.
+    The reply counts only if it is about its speaker, and no explanation. An explanation by an assistant says nothing
+    about the user, even if it has many names and dates. But if two people talk to each other, both talk about
+    themselves.
     """
     language = language_of(user or assistant)
     said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)

@@ -35,8 +35,11 @@ ROOTS: Final = tuple((SMOOTHING + words) ** -0.5 for words in range(2_010))
 """The factor 1 / √(n + `SMOOTHING`), indexed by the number of words n."""
 
 SIDES: Final = ("user", "reply")
-SHAPE: Final = ("courtesies", "you", "opened")
-"""The features of a message as a whole. `opened` is true if the message is about a person's life."""
+SHAPE: Final = ("courtesies", "you", "opened", "asked")
+"""The features of a message as a whole.
+
+`opened` is true if the message is about a person's life or work, `asked` if it has only questions and requests.
+"""
 
 MOST_COURTESIES, MOST_YOU = 8, 6
 """The maximum number of courtesies in a message that count as evidence, and the same limit for the word "you"."""

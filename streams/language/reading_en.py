@@ -6,10 +6,11 @@ Orders to the rater are removed first. Questions and requests are ignored, becau
 from __future__ import annotations
 
 import re
+from itertools import accumulate, compress
 from typing import Final
 
 from streams.language.evidence import LONGEST, MOST_COURTESIES, MOST_YOU, ROOTS, SHORTEST, WEIGHTS
-from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
+from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading, Stated
 
 COURTESY_POINTS: Final = -0.3
 YOU_POINTS: Final = -0.2
@@ -18,8 +19,8 @@ SMALL_TALK_POINTS: Final = -3.0
 
 LEXICON: Final = Lexicon("estimator_en.txt")
 
-_TOKEN: Final = re.compile(r"[^\W\d_](?:['-]?[^\W\d_])*|\d+(?:[:./,-]\d+)*|[?.!,;]")
-_MARKS: Final = str.maketrans("!;", "..")
+_TOKEN: Final = re.compile(r"[^\W\d_](?:['-]?[^\W\d_])*|\d+(?:[:./,-]\d+)*|[?.!,;:—]")
+_MARKS: Final = str.maketrans("!;—", "..,")
 MOST_LETTERS: Final = 20
 """The number of characters at the start of a chunk (the text between two spaces) from which n-grams are made.
 
@@ -42,7 +43,7 @@ def _letter(token: str) -> str:
     word = token.lower()
     if known := LEXICON.letter_of.get(word) or LEXICON.letter_of.get(word.removesuffix("'s")):
         return known
-    if word in "?.,!;":
+    if word in "?.,!;:—":
         return word.translate(_MARKS)
     if word[0].isdigit():
         return "C" if sum(map(str.isdigit, word)) >= 7 else "D"
@@ -89,29 +90,57 @@ _GREETED: Final = re.compile(r"ks?T|yw?T")
 """Words of time in greetings, such as "good morning" or "happy new year". They say nothing about a plan."""
 
 _ASKED: Final = re.compile(
-    r"(?<![^.])(?:[k,]*qa?y[^.]*"  # questions such as "what are you up to"
+    r"(?<![^.])(?:[k,]*(?:qa?y|q[asr]{1,2}[It])[^.]*"  # questions such as "what are you up to"
+    r"|[ksay,]{0,12}v[^.:]{0,40}:.*"  # requests with a text, such as "fix this letter: Dear Ann, I am"
     r"|[ksay,]*[vo][^.ImM]*+(?![ImM]))"  # requests such as "please translate this"
 )
-"""Questions without a question mark, and requests that do not mention the speaker."""
+"""Questions without a question mark, requests that do not mention the speaker, and texts that are to be worked on."""
 
-_ABOUT: Final = re.compile(r"[ImMRhBfFTux]|(?<![^.])[ak]{0,2}(?:[PEG]|J(?!a))")
+_TOLD_FIRST: Final = re.compile(
+    r"(?<![^.])(?:[k,]*[sw]?[IM][^.qy]*(?=[qy])"  # I am planning a trip to Rome and wonder if you …
+    r"|(?![k,]*(?:[qv]|[asr]{1,3}(?:[yht]|I(?!a))))[^.ImM,]*[ImM][^.]*,)"  # since I moved to Oslo, …
+)
+"""The beginning of a question that tells something before it asks. "Can I" and "do you" begin a question."""
+
+_OWN: Final = re.compile(r"[cNJWDT][^.?]{0,30}[sF](?=m[a-zN]?[cJNRWDKET])|[cNJWRT]s?(?=Ia{0,2}[PEB])")
+"""What precedes something of the speaker's own in a question: "a case for my coin", "the soup I made"."""
+
+_ABOUT: Final = re.compile(r"[ImMRhBfFTuxWr]|(?<![^.])[ak]{0,2}(?:[PEG]|J(?!a))")
 _MACHINE: Final = re.compile(r"[IM][asc]{0,4}z")
 
 
 def _stated(letters: str) -> str:
-    """Return the letters without questions and requests, because these say nothing about the speaker."""
+    """Return the letters with full stops in place of questions and requests: these say nothing about the speaker."""
     if "?" in letters:
         *asked, rest = letters.split("?")
-        letters = "".join([part[: part.rfind(".") + 1] for part in asked]) + rest
+        letters = ".".join([*map(_before_question, asked), rest])
     if "T" in letters:
-        letters = _GREETED.sub("k", letters)
-    if "qy" in letters or "qay" in letters or "v" in letters or "o" in letters:
-        letters = _ASKED.sub("", letters)
+        letters = _GREETED.sub(lambda found: "k" * len(found[0]), letters)
+    if "q" in letters or "v" in letters or "o" in letters:
+        letters = _ASKED.sub(_full_stops, letters)
     return letters
 
 
-def _opens(said: str, *, reply: bool) -> bool:
-    """True if the class letters of a message are about a person's life. Otherwise no signal in the message counts.
+def _full_stops(found: re.Match[str]) -> str:
+    return "." * len(found[0])
+
+
+def _before_question(part: str) -> str:
+    """Return the letters before a question mark, with full stops in place of the question.
+
+    A question may tell something before it asks: "since I moved to Oslo, which bank should I take". It may also name
+    something of the speaker's own: "how long can I keep the soup I made on Sunday".
+    """
+    begin = part.rfind(".") + 1
+    if told := _TOLD_FIRST.match(part, begin):
+        begin = told.end()
+    own = _OWN.search(part, begin)
+    end = own.end() if own else len(part)
+    return part[:begin] + "." * (end - begin) + part[end:]
+
+
+def opens(said: str, *, reply: bool) -> bool:
+    """True if the statements of a message are about a person's life. Otherwise no signal in the message counts.
 
     A reply must contain the first person, because an assistant also explains families, dates and jobs, but seldom
     says "my". If a machine talks about itself in a reply, the result is False.
@@ -169,11 +198,6 @@ def _struck(chunks: list[str], letters: str) -> tuple[list[str], str]:
     return [chunk for place, chunk in enumerate(chunks) if place not in gone], letters
 
 
-def opens(letters: str, *, reply: bool) -> bool:
-    """True if the statements of a message are about a person's life."""
-    return _opens(_stated(letters), reply=reply)
-
-
 def parsed(text: str) -> tuple[list[str], str]:
     """Return the chunks and the class letters of a message. Orders to the rater are removed from both."""
     chunks = text.replace("\n", " . ").split()
@@ -184,20 +208,34 @@ def parsed(text: str) -> tuple[list[str], str]:
     return chunks, letters
 
 
+def stated(chunks: list[str], letters: str) -> Stated:
+    """Return the statements of a message, given as the result of `parsed`."""
+    said = _stated(letters)
+    if said == letters:
+        return Stated(chunks, letters, False)
+    begins = accumulate(map(len, map(_letters_of, chunks)), initial=0)
+    kept = list(compress(chunks, map(".".__ne__, map(f"{said}.".__getitem__, begins))))
+    return Stated(kept, said, not said.strip(".,:k"))
+
+
 def read_english(text: str, *, reply: bool) -> Reading:
     """Read an English message, and return its `Reading`: points, length, signals, evidence and weights."""
     chunks, letters = parsed(text)
+    told, said, asked = stated(chunks, letters)
+    opened = opens(said, reply=reply)
+    if reply and not opened:
+        return 0.0, 0, [], 0.0, _WEIGHTS
     courtesies, you = letters.count("k"), letters.count("y")
     points = COURTESY_POINTS * courtesies + YOU_POINTS * you
     if points < SMALL_TALK_POINTS:
         points = SMALL_TALK_POINTS
     words = len(letters) - letters.count(".")
-    said = _stated(letters)
-    each_courtesy, each_you, life = _SIDES[reply]
-    evidence = sum(map(_evidence_of, chunks)) * ROOTS[len(chunks)]
+    each_courtesy, each_you, life, only_asked = _SIDES[reply]
+    evidence = sum(map(_evidence_of, told)) * ROOTS[len(told)]
     evidence += each_courtesy * (courtesies if courtesies < MOST_COURTESIES else MOST_COURTESIES)
     evidence += each_you * (you if you < MOST_YOU else MOST_YOU)
-    if not _opens(said, reply=reply):
+    evidence += only_asked * asked
+    if not opened:
         return points, words if words < UNOPENED_WORDS else UNOPENED_WORDS, [], evidence, _WEIGHTS
-    told, signals = LEXICON.count(said)
-    return points + told, words, signals, evidence + life, _WEIGHTS
+    found, signals = LEXICON.count(said)
+    return points + found, words, signals, evidence + life, _WEIGHTS

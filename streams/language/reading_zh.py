@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate, compress
 from operator import add
 from typing import Final
 
 from streams.language.evidence import MOST_COURTESIES, MOST_YOU, ROOTS, WEIGHTS
-from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading
+from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading, Stated
 
 SMALL_TALK_POINTS: Final = -0.6
 MOST_SMALL_TALK: Final = 5
@@ -98,13 +99,18 @@ _ORDER: Final = re.compile(
 """Orders to the rater. They are removed before signals are counted, so that they cannot change the rating."""
 
 _ASKED: Final = re.compile(
-    r"(?<![^.])[^.Iq]*+q[^.I]*+(?!I)"  # questions such as 什么是量子纠缠
+    r"(?<![^.])(?!vd?R)[^.Iq]*+q[^.I]*+(?!I)"  # questions such as 什么是量子纠缠
     r"|(?<![^.,])[kys,]*v(?!d?R)(?:(?!vd?R)[^.,I])*+(?![Iv])"  # requests such as 请翻译这句话, not 帮我给我老婆写首诗
     r"|I[sj]*(?:m[^.,]*|a[sl]*(?![^.,]))"  # requests and acknowledgements such as 我想了解黑洞 and 我知道了
 )
 """Questions without a question mark, requests that do not mention the speaker, and acknowledgements."""
 
-_ABOUT: Final = re.compile(r"[IRnxL]|V(?![^.,?]*k)|dO[bp]|(?<![^.,?])(?:N[^.,?Iq]{1,2}[dbjFpn]|[eG]|s?T(?![^.,?]*k))")
+_OWN: Final = re.compile(r"[sphH](?=I[^.,?aqy]{0,6}[RSAcJXD])|(?=vd?R)")
+"""What precedes something of the speaker's own in a question: 给我女儿推荐一本什么书."""
+
+_ABOUT: Final = re.compile(
+    r"[IRnxLSQK]|V(?![^.,?]*k)|dO[bp]|(?<![^.,?])(?:N[^.,?Iq]{1,2}[dbjFpn]|[eG]|s?T(?![^.,?]*k))"
+)
 _ABOUT_REPLY: Final = re.compile(r"^(?!.*(?:I[sj]{0,2}b[^.,?I]{0,6}z|z,?I))[^I]*I")
 """Patterns of statements about a person's life, for the user's words and for the assistant's reply.
 
@@ -113,16 +119,31 @@ If the pattern does not match a message, no signal in the message counts.
 
 
 def _stated(letters: str) -> str:
-    """Return the class letters of a message without its questions and requests.
+    """Return the class letters of a message, with full stops in place of its questions and requests.
 
-    If a sentence ends in a question, only the letters before its last clause are returned.
+    If a sentence ends in a question, only its last clause counts as the question.
     """
     if "?" in letters:
         *asked, rest = letters.split("?")
-        letters = "".join([part[: max(part.rfind("."), part.rfind(",")) + 1] for part in asked]) + rest
-    return (
-        _ASKED.sub("", letters) if "q" in letters or "v" in letters or "a" in letters or "m" in letters else letters
-    )
+        letters = ".".join([*map(_before_question, asked), rest])
+    if "q" in letters or "v" in letters or "a" in letters or "m" in letters:
+        letters = _ASKED.sub(_full_stops, letters)
+    return letters
+
+
+def _full_stops(found: re.Match[str]) -> str:
+    return "." * len(found[0])
+
+
+def _before_question(part: str) -> str:
+    """Return the letters before a question mark, with full stops in place of the question.
+
+    Something of the speaker's own that the question names stays, such as 我女儿 in 给我女儿推荐一本什么书.
+    """
+    begin = max(part.rfind("."), part.rfind(",")) + 1
+    own = _OWN.search(part, begin)
+    end = own.end() if own else len(part)
+    return part[:begin] + "." * (end - begin) + part[end:]
 
 
 def ngrams(token: str) -> list[str]:
@@ -158,9 +179,9 @@ _evidence_of: Final = _Evidence().__getitem__
 _SIDES: Final = _WEIGHTS.sides
 
 
-def opens(letters: str, *, reply: bool) -> bool:
-    """True if the statements of a message are about a person's life."""
-    return (_ABOUT_REPLY if reply else _ABOUT).search(_stated(letters)) is not None
+def opens(said: str, *, reply: bool) -> bool:
+    """True if the statements of a message are about a person's life. Otherwise no signal in the message counts."""
+    return (_ABOUT_REPLY if reply else _ABOUT).search(said) is not None
 
 
 def parsed(text: str) -> tuple[list[str], str]:
@@ -177,20 +198,34 @@ def parsed(text: str) -> tuple[list[str], str]:
     return tokens, letters
 
 
+def stated(tokens: list[str], letters: str) -> Stated:
+    """Return the statements of a message, given as the result of `parsed`."""
+    said = _stated(letters)
+    if said == letters:
+        return Stated(tokens, letters, False)
+    begins = accumulate(map(len, map(_letter_of, tokens)), initial=0)
+    kept = list(compress(tokens, map(".".__ne__, map(f"{said}.".__getitem__, begins))))
+    return Stated(kept, said, not said.strip(".,k"))
+
+
 def read_chinese(tokens: list[str], letters: str, *, reply: bool) -> Reading:
     """Read a Chinese message, given as the result of `parsed`. Latin words in it are ignored."""
+    told, said, asked = stated(tokens, letters)
+    opened = opens(said, reply=reply)
+    if reply and not opened:
+        return 0.0, 0, [], 0.0, _WEIGHTS
     courtesies, you = letters.count("k"), letters.count("y")
     small_talk = courtesies + you
     points = SMALL_TALK_POINTS * (small_talk if small_talk < MOST_SMALL_TALK else MOST_SMALL_TALK)
     # Two characters that no word list has make about one word.
     others = letters.count(".") + letters.count(",") + letters.count("X")
     words = len(letters) - others - letters.count("c") // 2
-    said = _stated(letters)
-    each_courtesy, each_you, life = _SIDES[reply]
-    evidence = sum(map(_evidence_of, tokens)) * ROOTS[len(letters)]
+    each_courtesy, each_you, life, only_asked = _SIDES[reply]
+    evidence = sum(map(_evidence_of, told)) * ROOTS[len(told)]
     evidence += each_courtesy * (courtesies if courtesies < MOST_COURTESIES else MOST_COURTESIES)
     evidence += each_you * (you if you < MOST_YOU else MOST_YOU)
-    if not (_ABOUT_REPLY if reply else _ABOUT).search(said):
+    evidence += only_asked * asked
+    if not opened:
         return points, words if words < UNOPENED_WORDS else UNOPENED_WORDS, [], evidence, _WEIGHTS
-    told, signals = LEXICON.count(said)
-    return points + told, words, signals, evidence + life, _WEIGHTS
+    found, signals = LEXICON.count(said)
+    return points + found, words, signals, evidence + life, _WEIGHTS

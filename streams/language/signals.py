@@ -22,6 +22,18 @@ Reading = tuple[float, int, list[str], float, Weights]
 weights of its language."""
 
 
+class Stated(NamedTuple):
+    """The statements of a message, that is, the message without its questions and requests.
+
+    `letters` are those of all words, with full stops in place of questions and requests. `asked` is true if there are
+    only questions and requests.
+    """
+
+    words: list[str]
+    letters: str
+    asked: bool
+
+
 class Signal(NamedTuple):
     """A pattern to find. Each occurrence is worth `points`; at most `most` occurrences count."""
 

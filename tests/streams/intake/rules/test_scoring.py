@@ -211,10 +211,10 @@ def test_the_value_from_which_it_is_personal_is_a_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assistant", "content_value", "content"), [("ok", 4, 200), ("ok", 5, 0), ("", 5, 200), ("", 6, 0)]
+    ("assistant", "content_value", "content"), [("ok", 5, 200), ("ok", 6, 0), ("", 5, 200), ("", 6, 0)]
 )
 def test_what_is_estimated_at_the_value_is_personal(assistant: str, content_value: int, content: int) -> None:
-    """The estimator says 4 of it with the reply, and 5 without."""
+    """The estimator says 5 of it, with a reply that says nothing about its speaker and without one."""
     said = exchange("I broke my wrist while skiing.", assistant)
     settings = ScoringSettings(content_value=content_value)
     assert scorer(scoring=settings).local(said, 1, leaving=False).content == content
