@@ -1,0 +1,272 @@
+"""A user's profile: who this is, in few tokens, in the user's own sentences, and without a model.
+
+It is a function of the user's memories and a moment, and is stored nowhere: what is forgotten is not in it. Rules in
+`streams/language/personal.py` find the sentences. A memory in another language than English and Chinese is shown only
+if it is pinned.
+"""
+
+from __future__ import annotations
+
+import heapq
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from schemas.lifecycle import DAY_MS, score_of, state_of
+from schemas.memories import STILL_HOLDS, Memory, State
+from schemas.settings import LifecycleSettings
+from schemas.sources import any_covered, sources_in
+from schemas.times import day_of
+from streams.language.personal import facts, sentences
+from streams.language.personal_fact import Fact, Part
+from streams.language.times.windows import windows_of
+from streams.models.token_count import estimated_tokens
+from streams.recall.dates import ReferenceDate
+from streams.recall.prompt import one_line
+from streams.runtime.cancellation import cancellable
+from tables.memories.items import is_expired, is_item
+
+#: The maximum number of tokens of a profile, estimated.
+MOST_TOKENS: Final = 300
+#: Of a user's memories, the pinned ones are read, and so many of the newest and of the most important others.
+NEWEST, MOST_IMPORTANT = 1_000, 250
+#: The maximum number of hashes in `Silent`: some 10 MB.
+MOST_SILENT: Final = 100_000
+#: How long a to-do without a date is one.
+TO_DO_MS: Final = 14 * DAY_MS
+#: A pinned memory is shown whole if it has at most so many tokens. Of a longer one, one sentence is shown.
+WHOLE_TOKENS: Final = 60
+#: The first lines of each part, which have room before the others of any part, and the part's heading.
+_FIRST: Final = {Part.PINNED: 5, Part.ABOUT: 8, Part.PEOPLE: 5, Part.PREFERENCES: 5, Part.TASKS: 4}
+_HEADINGS: Final = {
+    Part.PINNED: "Pinned:",
+    Part.ABOUT: "About the user:",
+    Part.PEOPLE: "People and pets:",
+    Part.PREFERENCES: "Likes and dislikes:",
+    Part.TASKS: "To come:",
+}
+_SHOWN: Final = (State.ACTIVE, State.COLD)
+#: The kinds of memories whose sentences are read. All others are shown only if they are pinned.
+_READ: Final = ("exchange", "remember", "summary_item")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence, the memories that have it, and when it was said last (epoch ms). A task has the end of its time."""
+
+    text: str
+    memory_ids: tuple[uuid.UUID, ...]
+    said_at: int
+    due: int | None = None
+
+
+class Section(NamedTuple):
+    part: Part
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The sections that have lines, the whole as one text, its estimated tokens, and the lines without room.
+
+    `whole` are the memories of which a line has all words.
+    """
+
+    sections: tuple[Section, ...] = ()
+    text: str = ""
+    tokens: int = 0
+    left_out: int = 0
+    whole: frozenset[uuid.UUID] = frozenset()
+
+
+class _Said(NamedTuple):
+    """A fact, with the sentence that tells it."""
+
+    fact: Fact
+    text: str
+    memory: Memory
+    due: int | None = None
+
+
+class Silent:
+    """Hashes of texts that tell nothing, so that they are read only once. It has no text that could be forgotten."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, None] = {}
+
+    def __contains__(self, words: tuple[str, ...]) -> bool:
+        return hash(words) in self._known
+
+    def add(self, words: tuple[str, ...]) -> None:
+        if len(self._known) >= MOST_SILENT:
+            self._known.clear()
+        self._known[hash(words)] = None
+
+
+def profile_of(
+    memories: Iterable[Memory],
+    reference: ReferenceDate,
+    lifecycle: LifecycleSettings,
+    most_tokens: int = MOST_TOKENS,
+    silent: Silent | None = None,
+) -> Profile:
+    """Return the profile at the moment of `reference`. Only current, active or cold memories are read; no items.
+
+    `silent` makes the next profile of the same memories cheaper, and changes no result.
+    """
+    now, silent = reference.moment, silent or Silent()
+    read = [memory for memory in _bounded(memories) if not is_expired(memory, now)]
+    told = [one for memory in cancellable(read) if memory.kind in _READ for one in _told(memory, reference, silent)]
+    holding = [one for one in _newest(told) if one.due is None or one.due > now]
+    # A newer statement replaces an older one even if its own memory is no longer shown.
+    shown = {one.id: one for one in read if state_of(score_of(one, now, lifecycle), lifecycle) in _SHOWN}
+    replaced = {one.memory.id for one in told} - {one.memory.id for one in holding}
+    pinned = (one for one in shown.values() if one.pinned and one.id not in replaced)
+    lines: dict[Part, list[Line]] = {Part.PINNED: _merged((_pinned(one), one, None) for one in pinned)}
+    holding.sort(key=lambda one: (one.fact.rank, one.due or 0))  # newest first, and of tasks the next first
+    for part in _FIRST.keys() - lines.keys():
+        found = (one for one in holding if one.fact.part is part and one.memory.id in shown)
+        lines[part] = _merged((one.text, one.memory, one.due) for one in found)
+    return _fitted(_each_once(lines), shown, reference, most_tokens)
+
+
+def _bounded(memories: Iterable[Memory]) -> list[Memory]:
+    """Return the memories to read, newest first. A user may have any number of them."""
+    ordered = sorted((one for one in memories if one.current and not is_item(one)), key=attrgetter("said_at", "seq"))
+    ordered.reverse()
+    rest = [one for one in ordered[NEWEST:] if not one.pinned]
+    important = {one.id for one in heapq.nlargest(MOST_IMPORTANT, rest, key=attrgetter("importance"))}
+    return [one for place, one in enumerate(ordered) if place < NEWEST or one.pinned or one.id in important]
+
+
+def own_words(memory: Memory) -> list[str]:
+    """Return the lines of a memory that are the user's.
+
+    The text of an exchange has the user's messages first. Where speakers have no names, nothing tells where the
+    assistant's words begin, so only the first line counts as the user's.
+    """
+    lines = memory.text.splitlines()
+    sources = sources_in(memory.meta, memory.kind)
+    if memory.kind != "exchange" or (not memory.meta.get("speakers") and not any_covered(["assistant"], sources)):
+        return lines
+    speakers = memory.meta.get("speakers") or ()
+    if not speakers:
+        return lines[:1] if "user" in sources else []
+    mine, unnamed = "user" in sources, "assistant" in sources
+    own = []
+    for line in lines:
+        name, colon, words = line.partition(": ")
+        named = bool(colon) and name in speakers
+        if named:
+            mine = f"user:{name}" in sources
+        if mine:
+            own.append(words if named else line)
+        mine = mine and not unnamed
+    return own
+
+
+def _pinned(memory: Memory) -> str:
+    """Return the line of a pinned memory: the user's words, or of many words the first sentence with a fact."""
+    words = one_line("\n".join(own_words(memory)) or memory.text)
+    if estimated_tokens(words) <= WHOLE_TOKENS:
+        return words
+    several = list(sentences(words))
+    return next((one for one in several if facts(one)), several[0] if several else "")
+
+
+def _told(memory: Memory, reference: ReferenceDate, silent: Silent) -> Iterator[_Said]:
+    words = tuple(own_words(memory))
+    if words in silent:
+        return
+    told = [(sentence, fact) for line in words for sentence in sentences(line) for fact in facts(sentence)]
+    if not told:
+        silent.add(words)
+    for sentence, fact in told:
+        due = None
+        if fact.part is Part.TASKS:
+            windows = windows_of(sentence, memory.created_at, reference.zone)
+            if not windows and fact.dated:
+                continue
+            due = max((one.end for one in windows), default=memory.said_at + TO_DO_MS)
+        yield _Said(fact, sentence, memory, due)
+
+
+def _newest(told: Iterable[_Said]) -> list[_Said]:
+    """Return the facts that hold, newest first: the newest of each key, and those that a person says still hold."""
+    newest: dict[Any, _Said] = {}
+    for place, one in enumerate(sorted(told, key=lambda one: (-one.memory.said_at, -one.memory.seq))):
+        key = (one.fact.part, one.fact.key)
+        still = key in newest and one.memory.meta.get(STILL_HOLDS) is True
+        newest.setdefault(place if still else key, one)
+    return list(newest.values())
+
+
+def _merged(found: Iterable[tuple[str, Memory, int | None]]) -> list[Line]:
+    """Return the lines, those of the same words as one, with the ids of all memories."""
+    lines: dict[str, Line] = {}
+    for text, memory, due in found:
+        shown, key = one_line(text), text.casefold().rstrip(".!。！ ")
+        before = lines.get(key)
+        if before is None:
+            lines[key] = Line(shown, (memory.id,), memory.said_at, due)
+        elif memory.id not in before.memory_ids:
+            lines[key] = Line(before.text, (*before.memory_ids, memory.id), before.said_at, before.due)
+    return [line for line in lines.values() if line.text]
+
+
+def _each_once(lines: Mapping[Part, list[Line]]) -> dict[Part, list[Line]]:
+    """Return the lines in the order of their parts, without those whose words an earlier part has."""
+    shown: list[str] = []
+    left: dict[Part, list[Line]] = {}
+    for part in Part:
+        left[part] = [line for line in lines.get(part, ()) if not any(line.text in one for one in shown)]
+        shown += [line.text for line in left[part]]
+    return left
+
+
+def _fitted(
+    lines: Mapping[Part, list[Line]], known: Mapping[uuid.UUID, Memory], reference: ReferenceDate, most_tokens: int
+) -> Profile:
+    """Fill the room: first the first lines of each part, then the others, by worth. A line is shown whole or not."""
+    first = [(part, line) for part, several in lines.items() for line in several[: _FIRST[part]]]
+    others = [(part, line) for part, several in lines.items() for line in several[_FIRST[part] :]]
+    total = len(first) + len(others)
+    room = most_tokens - estimated_tokens(_more(total)) - 1
+    kept: dict[Part, list[Line]] = {}
+    for part, line in (*first, *others):
+        needed = estimated_tokens(f"{_shown(line, reference)}\n")
+        needed += 0 if part in kept else estimated_tokens(f"{_HEADINGS[part]}\n")
+        if needed <= room:
+            room -= needed
+            kept.setdefault(part, []).append(line)
+    sections = tuple(Section(part, tuple(kept[part])) for part in Part if part in kept)
+    left_out = total - sum(len(one.lines) for one in sections)
+    text = _rendered(sections, left_out, reference)
+    whole = {
+        identity
+        for section in sections
+        for line in section.lines
+        for identity in line.memory_ids
+        if one_line(known[identity].text) == line.text
+    }
+    return Profile(sections, text, estimated_tokens(text), left_out, frozenset(whole))
+
+
+def _rendered(sections: Sequence[Section], left_out: int, reference: ReferenceDate) -> str:
+    lines = []
+    for section in sections:
+        lines += [_HEADINGS[section.part], *(_shown(line, reference) for line in section.lines)]
+    return "\n".join([*lines, *([_more(left_out)] if left_out else [])])
+
+
+def _shown(line: Line, reference: ReferenceDate) -> str:
+    if not reference.dates:
+        return f"- {line.text}"
+    due = "" if line.due is None else f", until {day_of(line.due - 1, reference.zone)}"
+    return f"- [{day_of(line.said_at, reference.zone)}{due}] {line.text}"
+
+
+def _more(left_out: int) -> str:
+    return f"({left_out} more lines have no room.)"
