@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any, Literal, Self, TypeVar
-
-import httpx
-from tenacity import AsyncRetrying
+from typing import Any, Literal
 
 from siltstone_client import answers, calls
-from siltstone_client.answering import answer_of, unanswered
-from siltstone_client.calls import AtLeast, Call, Id, State, Wait
-from siltstone_client.connecting import client_options, request_options
+from siltstone_client.async_requests import AsyncRequests
+from siltstone_client.calls import AtLeast, Id, State, Wait
 from siltstone_client.messages import Message, Moment
-from siltstone_client.own_writes import OwnWrites
-from siltstone_client.retrying import Retries
-
-T = TypeVar("T", bound=answers.Answer)
 
 
-class AsyncMemory:
+class AsyncMemory(AsyncRequests):
     """A client of Siltstone's memory. `url` is the address of any worker. Tasks and threads may share a client.
 
     `token` is an access token (`slt_…`). If it is the token of a single user, `user_id` may be left out. `timeout` is
@@ -32,30 +24,6 @@ class AsyncMemory:
     write. With `read_your_writes`, each read for a user waits for this client's writes for that user, without
     `at_least`. Every failure raises a `SiltstoneError`; an error never looks like an answer.
     """
-
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8000",
-        *,
-        token: str | None = None,
-        timeout: float = 10.0,
-        retries: Retries = Retries(),  # noqa: B008 - frozen
-        read_your_writes: bool = False,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._http = httpx.AsyncClient(**client_options(url, token, timeout), transport=transport)
-        self._timeout, self._retries = timeout, retries
-        self._own = OwnWrites() if read_your_writes else None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close the connections. The client cannot be used afterwards."""
-        await self._http.aclose()
 
     async def add(
         self,
@@ -133,6 +101,7 @@ class AsyncMemory:
         include_short_term: bool = True,
         reference_date: Moment | date | None = None,
         timezone: str | None = None,
+        profile: bool = False,
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Context:
@@ -141,6 +110,7 @@ class AsyncMemory:
         Without a `query`, the user's last message is the query. `limit` and `memories` are maximum numbers. With
         `max_tokens` (estimated), what matches best fills the prompt, and `left_out` counts what does not fit.
         The prompt is dated from `reference_date`, by default now, in the user's `timezone`, by default the worker's.
+        With `profile`, it begins with who the user is.
         """
         return await self._answer(
             calls.context(
@@ -155,7 +125,27 @@ class AsyncMemory:
                 include_short_term=include_short_term,
                 reference_date=reference_date,
                 timezone=timezone,
+                profile=profile,
                 partial=partial,
+            )
+        )
+
+    async def profile(
+        self,
+        *,
+        user_id: str | None = None,
+        reference_date: Moment | date | None = None,
+        timezone: str | None = None,
+        partial: bool = False,
+        at_least: AtLeast = None,
+    ) -> answers.Profile:
+        """Who the user is, in at most 300 tokens: sentences of the user, with the ids and dates of their memories.
+
+        Tasks are shown that are not past on `reference_date`, by default today, in the user's `timezone`.
+        """
+        return await self._answer(
+            calls.profile(
+                at_least, user_id=user_id, reference_date=reference_date, timezone=timezone, partial=partial
             )
         )
 
@@ -380,19 +370,3 @@ class AsyncMemory:
                 partial=partial,
             )
         )
-
-    async def _answer(self, call: Call[T]) -> T:
-        async def attempt() -> T:
-            return await self._once(call)
-
-        answer: T = await AsyncRetrying(**self._retries.options(call.again))(attempt)
-        return answer
-
-    async def _once(self, call: Call[T]) -> T:
-        try:
-            response = await self._http.request(
-                call.method, call.path, **request_options(call, self._timeout, self._own)
-            )
-        except (httpx.RequestError, httpx.InvalidURL) as exc:
-            raise unanswered(self._http.base_url, exc) from exc
-        return answer_of(call, response, self._own)

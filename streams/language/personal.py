@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from streams.language import personal_en, personal_zh
-from streams.language.personal_fact import Fact
+from streams.language.personal_fact import Fact, Part
 from streams.language.scripts import is_chinese
 
 #: The maximum number of characters of a text and of a sentence that are read.
@@ -22,6 +22,12 @@ _SENTENCE: Final = re.compile(r"[^.!?。！？؟\n]*(?:\.(?=[^\s.])[^.!?。！�
 _SHORT: Final = re.compile(r"\b(?:Mrs?|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx|Inc|Ltd|Jr|Sr|No)\.$")
 #: What a client wrote in brackets, such as "[shared image: …]".
 _NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
+
+#: What is shown first of what is about the user.
+_ABOUT_RANK: Final = {
+    **dict.fromkeys(("name", "名字"), 0),
+    **dict.fromkeys(("home", "occupation", "employer", "health", "住处", "职业", "单位", "健康"), 1),
+}
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -51,5 +57,7 @@ def facts(sentence: str) -> list[Fact]:
     if sentence.rstrip('”"』」）)').endswith(("?", "？", "؟")):
         return []
     if sentence.isascii() or not personal_zh.may_tell(sentence):
-        return list(personal_en.facts(sentence)) if personal_en.may_tell(sentence) else []
-    return list(personal_zh.facts(sentence)) if is_chinese(sentence) else []
+        found = list(personal_en.facts(sentence)) if personal_en.may_tell(sentence) else []
+    else:
+        found = list(personal_zh.facts(sentence)) if is_chinese(sentence) else []
+    return [one._replace(rank=_ABOUT_RANK.get(one.key[0], 2)) if one.part is Part.ABOUT else one for one in found]

@@ -284,7 +284,7 @@ def _people(sentence: str, places: list[int]) -> Iterator[Fact]:
 def _likes(sentence: str, places: list[int]) -> Iterator[Fact]:
     for rule in _LIKES:
         if (found := _first(rule, sentence, places)) and not _POINTS.search(found["what"]):
-            yield Fact(Part.PREFERENCES, _key("likes", found["what"])[:5])
+            yield Fact(Part.PREFERENCES, _key("likes", found["what"]))
             return
 
 

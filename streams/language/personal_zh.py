@@ -156,7 +156,7 @@ def facts(sentence: str) -> Iterator[Fact]:
     yield from _people(bare)
     for rule in _LIKES:
         if found := rule.search(bare):
-            yield Fact(Part.PREFERENCES, _key("喜欢", found["what"])[:5])
+            yield Fact(Part.PREFERENCES, _key("喜欢", found["what"]))
             break
 
 

@@ -25,7 +25,6 @@ from streams.language.times.windows import windows_of
 from streams.models.token_count import estimated_tokens
 from streams.recall.dates import ReferenceDate
 from streams.recall.prompt import one_line
-from streams.runtime.cancellation import cancellable
 from tables.memories.items import is_expired, is_item
 
 #: The maximum number of tokens of a profile, estimated.
@@ -38,14 +37,16 @@ MOST_SILENT: Final = 100_000
 TO_DO_MS: Final = 14 * DAY_MS
 #: A pinned memory is shown whole if it has at most so many tokens. Of a longer one, one sentence is shown.
 WHOLE_TOKENS: Final = 60
-#: The first lines of each part, which have room before the others of any part, and the part's heading.
+#: Two preferences are about the same if they share more than this share of the words of the shorter one.
+ALIKE: Final = 0.5
+#: The first lines of each part, which have room before the others of any part, and the parts' headings.
 _FIRST: Final = {Part.PINNED: 5, Part.ABOUT: 8, Part.PEOPLE: 5, Part.PREFERENCES: 5, Part.TASKS: 4}
-_HEADINGS: Final = {
-    Part.PINNED: "Pinned:",
-    Part.ABOUT: "About the user:",
-    Part.PEOPLE: "People and pets:",
-    Part.PREFERENCES: "Likes and dislikes:",
-    Part.TASKS: "To come:",
+HEADINGS: Final = {
+    Part.PINNED: "Pinned",
+    Part.ABOUT: "About the user",
+    Part.PEOPLE: "People and pets",
+    Part.PREFERENCES: "Likes and dislikes",
+    Part.TASKS: "To come",
 }
 _SHOWN: Final = (State.ACTIVE, State.COLD)
 #: The kinds of memories whose sentences are read. All others are shown only if they are pinned.
@@ -118,7 +119,7 @@ def profile_of(
     """
     now, silent = reference.moment, silent or Silent()
     read = [memory for memory in _bounded(memories) if not is_expired(memory, now)]
-    told = [one for memory in cancellable(read) if memory.kind in _READ for one in _told(memory, reference, silent)]
+    told = [one for memory in read if memory.kind in _READ for one in _told(memory, reference, silent)]
     holding = [one for one in _newest(told) if one.due is None or one.due > now]
     # A newer statement replaces an older one even if its own memory is no longer shown.
     shown = {one.id: one for one in read if state_of(score_of(one, now, lifecycle), lifecycle) in _SHOWN}
@@ -196,10 +197,15 @@ def _told(memory: Memory, reference: ReferenceDate, silent: Silent) -> Iterator[
 def _newest(told: Iterable[_Said]) -> list[_Said]:
     """Return the facts that hold, newest first: the newest of each key, and those that a person says still hold."""
     newest: dict[Any, _Said] = {}
+    liked: list[set[str]] = []
     for place, one in enumerate(sorted(told, key=lambda one: (-one.memory.said_at, -one.memory.seq))):
-        key = (one.fact.part, one.fact.key)
-        still = key in newest and one.memory.meta.get(STILL_HOLDS) is True
-        newest.setdefault(place if still else key, one)
+        key, words = (one.fact.part, one.fact.key), set(one.fact.key[1:])
+        known = key in newest
+        if one.fact.part is Part.PREFERENCES and not known:
+            known = any(len(words & other) > ALIKE * min(len(words), len(other)) for other in liked)
+            liked.append(words)
+        if not known or one.memory.meta.get(STILL_HOLDS) is True:
+            newest[place if known else key] = one
     return list(newest.values())
 
 
@@ -237,7 +243,7 @@ def _fitted(
     kept: dict[Part, list[Line]] = {}
     for part, line in (*first, *others):
         needed = estimated_tokens(f"{_shown(line, reference)}\n")
-        needed += 0 if part in kept else estimated_tokens(f"{_HEADINGS[part]}\n")
+        needed += 0 if part in kept else estimated_tokens(f"{HEADINGS[part]}:\n")
         if needed <= room:
             room -= needed
             kept.setdefault(part, []).append(line)
@@ -257,7 +263,7 @@ def _fitted(
 def _rendered(sections: Sequence[Section], left_out: int, reference: ReferenceDate) -> str:
     lines = []
     for section in sections:
-        lines += [_HEADINGS[section.part], *(_shown(line, reference) for line in section.lines)]
+        lines += [f"{HEADINGS[section.part]}:", *(_shown(line, reference) for line in section.lines)]
     return "\n".join([*lines, *([_more(left_out)] if left_out else [])])
 
 

@@ -35,18 +35,19 @@ class Contents(NamedTuple):
 
 
 class Prompt:
-    """Renders contents as of a day. Without a day, the text has no dates.
+    """Renders contents as of a day. Without a day, the text has no dates. It begins with the text of a profile.
 
     Memories and notes may contain instructions from any person. Therefore they are put between two marker lines,
     which they cannot contain, and the text says that they are data.
     """
 
-    def __init__(self, today: ReferenceDate | None) -> None:
+    def __init__(self, today: ReferenceDate | None, profile: str = "") -> None:
         self._today = today if today is not None and today.dates else None
+        self._profile = profile
 
     def text(self, contents: Contents, left_out: LeftOut = LeftOut()) -> str:  # noqa: B008 - immutable
         """Return everything as one text, empty if there is nothing to show."""
-        quoted = []
+        quoted = [f"Who the user is:\n{self._profile}"] if self._profile else []
         if contents.hits or left_out.memories:
             more = [f"({left_out.memories} more match, but there is no room for them.)"] if left_out.memories else []
             quoted.append("\n".join(("What is known of the user:", *map(self.memory, contents.hits), *more)))

@@ -80,6 +80,13 @@ def test_the_newest_statement_of_a_slot_is_shown() -> None:
     assert texts(profile(still, new)) == ["I moved to Oslo.", "I live in Bergen."], "a person says that both hold"
 
 
+def test_of_preferences_that_are_alike_the_newest_is_shown() -> None:
+    old, new = memory("I love hiking in the hills with friends.", 1), memory("I like hiking with friends.", 2)
+    assert texts(profile(old, new)) == [new.text]
+    assert texts(profile(old, replace(new, text="I no longer like hiking."))) == ["I no longer like hiking."]
+    assert len(texts(profile(memory("I love green tea.", 1), memory("I love black tea.", 2)))) == 2
+
+
 def test_a_pinned_memory_that_a_newer_statement_replaces_is_not_shown() -> None:
     old, new = memory("Please remember that I live in Bergen.", 1, pinned=True), memory("I moved to Oslo.", 2)
     assert texts(profile(old)) == ["Please remember that I live in Bergen."], "it is shown once"
@@ -157,7 +164,10 @@ def test_chinese_and_english_share_a_profile() -> None:
 
 
 def test_lines_are_whole_or_left_out_and_counted() -> None:
-    many = [memory(f"I love {name} pancakes with syrup.", day) for day, name in enumerate(map(str, range(100, 160)))]
+    many = [
+        memory(f"I love cake{name} with lots of tea{name}.", day)
+        for day, name in enumerate(map(str, range(100, 160)))
+    ]
     pinned = [memory(f"Rule {day}: answer in verse and never in prose.", day, pinned=True) for day in range(40)]
     found = profile(*many, *pinned, memory("I live in Bergen.", 5))
     assert found.tokens <= MOST_TOKENS
