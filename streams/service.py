@@ -29,7 +29,7 @@ from streams.memory.reembedding import Reembedder
 from streams.memory.writes import Writes
 from streams.recall.context import Context, ContextQuery, context_of
 from streams.recall.dates import ReferenceDate
-from streams.recall.profile import MOST_TOKENS, Profile, Silent, profile_of
+from streams.recall.profile import MOST_TOKENS, Profile, Readings, profile_of
 from streams.recall.query import Hits, Query
 from streams.recall.search import Recall
 from streams.recall.windows import ShownWindow
@@ -91,7 +91,7 @@ class MemoryService:
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall = summaries, recall
         self.cleanup, self.reembedder, self.live = cleanup, reembedder, live
-        self._analytics, self.spans, self._silent = analytics, spans, Silent()
+        self._analytics, self.spans, self._readings = analytics, spans, Readings()
         self.users = UserShards(shards, settings.kafka.partitions, health, clock, long_term.caught_up)
         self.writes = Writes(
             kafka=settings.kafka,
@@ -207,7 +207,7 @@ class MemoryService:
         held, behind = await self.users.ask_partly(partial, user_id, Shard.memories_of, user_id)
         lifecycle = self.settings.lifecycle
         # In a thread: the first profile of a user with a thousand memories takes a tenth of a second.
-        return await asyncio.to_thread(profile_of, held, reference, lifecycle, most_tokens, self._silent), behind
+        return await asyncio.to_thread(profile_of, held, reference, lifecycle, most_tokens, self._readings), behind
 
     # Memories
 

@@ -11,16 +11,17 @@ import heapq
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import STILL_HOLDS, Memory, State
 from schemas.settings import LifecycleSettings
-from schemas.sources import any_covered, sources_in
+from schemas.sources import SOURCES, any_covered, sources_in
 from schemas.times import day_of
 from streams.language.personal import facts, sentences
-from streams.language.personal_fact import Fact, Part
+from streams.language.personal_fact import Part
 from streams.language.times.windows import windows_of
 from streams.models.token_count import estimated_tokens
 from streams.recall.dates import ReferenceDate
@@ -31,8 +32,8 @@ from tables.memories.items import is_expired, is_item
 MOST_TOKENS: Final = 300
 #: Of a user's memories, the pinned ones are read, and so many of the newest and of the most important others.
 NEWEST, MOST_IMPORTANT = 1_000, 250
-#: The maximum number of hashes in `Silent`: some 10 MB.
-MOST_SILENT: Final = 100_000
+#: The maximum number of texts whose readings are kept: some 20 MB.
+MOST_READINGS: Final = 50_000
 #: How long a to-do without a date is one.
 TO_DO_MS: Final = 14 * DAY_MS
 #: A pinned memory is shown whole if it has at most so many tokens. Of a longer one, one sentence is shown.
@@ -82,28 +83,50 @@ class Profile:
     whole: frozenset[uuid.UUID] = frozenset()
 
 
-class _Said(NamedTuple):
-    """A fact, with the sentence that tells it."""
+class Reading(NamedTuple):
+    """A fact that a memory tells: the place of its sentence in the memory, and the hash of its key and of each word.
 
-    fact: Fact
+    It has no words of the memory.
+    """
+
+    place: int
+    part: Part
+    key: int
+    words: frozenset[int]
+    rank: int
+    dated: bool
+
+
+class Readings:
+    """What memories tell, by a hash of their text, so that each text is read once. It has nothing to forget."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Reading, ...]] = {}
+
+    def of(self, memory: Memory) -> tuple[Reading, ...]:
+        """Return what the user's words in a memory tell."""
+        meta = memory.meta
+        spoken = (memory.kind, tuple(meta.get(SOURCES) or ()), tuple(meta.get("speakers") or ()))
+        key = hash((memory.text, spoken))
+        if (known := self._known.get(key)) is None:
+            known = tuple(
+                Reading(place, one.part, hash(one.key), frozenset(map(hash, one.key[1:])), one.rank, one.dated)
+                for place, sentence in enumerate(_sentences(memory))
+                for one in facts(sentence)
+            )
+            if len(self._known) >= MOST_READINGS:
+                self._known.clear()
+            self._known[key] = known
+        return known
+
+
+class _Said(NamedTuple):
+    """A fact that holds, with the sentence that tells it and, of a task, the end of its time."""
+
+    fact: Reading
     text: str
     memory: Memory
     due: int | None = None
-
-
-class Silent:
-    """Hashes of texts that tell nothing, so that they are read only once. It has no text that could be forgotten."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, None] = {}
-
-    def __contains__(self, words: tuple[str, ...]) -> bool:
-        return hash(words) in self._known
-
-    def add(self, words: tuple[str, ...]) -> None:
-        if len(self._known) >= MOST_SILENT:
-            self._known.clear()
-        self._known[hash(words)] = None
 
 
 def profile_of(
@@ -111,19 +134,19 @@ def profile_of(
     reference: ReferenceDate,
     lifecycle: LifecycleSettings,
     most_tokens: int = MOST_TOKENS,
-    silent: Silent | None = None,
+    readings: Readings | None = None,
 ) -> Profile:
-    """Return the profile at the moment of `reference`. Only current, active or cold memories are read; no items.
+    """Return the profile at the moment of `reference`. Only current, active or cold memories are shown; no items.
 
-    `silent` makes the next profile of the same memories cheaper, and changes no result.
+    `readings` make the next profile of the same memories cheaper, and change no result.
     """
-    now, silent = reference.moment, silent or Silent()
+    now, readings = reference.moment, readings or Readings()
     read = [memory for memory in _bounded(memories) if not is_expired(memory, now)]
-    told = [one for memory in read if memory.kind in _READ for one in _told(memory, reference, silent)]
-    holding = [one for one in _newest(told) if one.due is None or one.due > now]
+    told = [(one, memory) for memory in read if memory.kind in _READ for one in readings.of(memory)]
+    holding = [one for one in _newest(told, reference) if one.due is None or one.due > now]
     # A newer statement replaces an older one even if its own memory is no longer shown.
     shown = {one.id: one for one in read if state_of(score_of(one, now, lifecycle), lifecycle) in _SHOWN}
-    replaced = {one.memory.id for one in told} - {one.memory.id for one in holding}
+    replaced = {memory.id for _, memory in told} - {one.memory.id for one in holding}
     pinned = (one for one in shown.values() if one.pinned and one.id not in replaced)
     lines: dict[Part, list[Line]] = {Part.PINNED: _merged((_pinned(one), one, None) for one in pinned)}
     holding.sort(key=lambda one: (one.fact.rank, one.due or 0))  # newest first, and of tasks the next first
@@ -177,35 +200,32 @@ def _pinned(memory: Memory) -> str:
     return next((one for one in several if facts(one)), several[0] if several else "")
 
 
-def _told(memory: Memory, reference: ReferenceDate, silent: Silent) -> Iterator[_Said]:
-    words = tuple(own_words(memory))
-    if words in silent:
-        return
-    told = [(sentence, fact) for line in words for sentence in sentences(line) for fact in facts(sentence)]
-    if not told:
-        silent.add(words)
-    for sentence, fact in told:
-        due = None
-        if fact.part is Part.TASKS:
-            windows = windows_of(sentence, memory.created_at, reference.zone)
-            if not windows and fact.dated:
-                continue
-            due = max((one.end for one in windows), default=memory.said_at + TO_DO_MS)
-        yield _Said(fact, sentence, memory, due)
+def _sentences(memory: Memory) -> Iterator[str]:
+    return (sentence for line in own_words(memory) for sentence in sentences(line))
 
 
-def _newest(told: Iterable[_Said]) -> list[_Said]:
-    """Return the facts that hold, newest first: the newest of each key, and those that a person says still hold."""
+def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) -> list[_Said]:
+    """Return the facts that hold, newest first: the newest of each key, and those that a person says still hold.
+
+    A fact that needs a time and names none is no fact.
+    """
     newest: dict[Any, _Said] = {}
-    liked: list[set[str]] = []
-    for place, one in enumerate(sorted(told, key=lambda one: (-one.memory.said_at, -one.memory.seq))):
-        key, words = (one.fact.part, one.fact.key), set(one.fact.key[1:])
+    liked: list[frozenset[int]] = []
+    for place, (one, memory) in enumerate(sorted(told, key=lambda one: (-one[1].said_at, -one[1].seq))):
+        key = (one.part, one.key)
         known = key in newest
-        if one.fact.part is Part.PREFERENCES and not known:
-            known = any(len(words & other) > ALIKE * min(len(words), len(other)) for other in liked)
-            liked.append(words)
-        if not known or one.memory.meta.get(STILL_HOLDS) is True:
-            newest[place if known else key] = one
+        if one.part is Part.PREFERENCES and not known:
+            known = any(len(one.words & other) > ALIKE * min(len(one.words), len(other)) for other in liked)
+            liked.append(one.words)
+        if known and memory.meta.get(STILL_HOLDS) is not True:
+            continue
+        text, due = next(islice(_sentences(memory), one.place, None)), None
+        if one.part is Part.TASKS:
+            windows = windows_of(text, memory.created_at, reference.zone)
+            if not windows and one.dated:
+                continue
+            due = max((window.end for window in windows), default=memory.said_at + TO_DO_MS)
+        newest[place if known else key] = _Said(one, text, memory, due)
     return list(newest.values())
 
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from schemas.memories import SAID_AGAIN, STILL_HOLDS, Memory
 from schemas.settings import LifecycleSettings
 from schemas.sources import SOURCES
-from streams.language.personal_fact import Part
+from streams.language.personal import facts
+from streams.language.personal_fact import Fact, Part
 from streams.recall.dates import ReferenceDate
-from streams.recall.profile import MOST_TOKENS, NEWEST, TO_DO_MS, Profile, Silent, own_words, profile_of
+from streams.recall.profile import MOST_TOKENS, NEWEST, TO_DO_MS, Profile, Readings, own_words, profile_of
 from tests.support.making import START, memory_of
 
 DAY = 86_400_000
@@ -196,14 +197,25 @@ def test_of_many_memories_the_newest_the_pinned_and_the_most_important_are_read(
     assert texts(profile(replace(old, pinned=True), *others)) == ["I live in Bergen."]
 
 
-def test_what_tells_nothing_is_read_once_and_no_words_are_kept() -> None:
-    silent, given = Silent(), [memory("a secret that tells nothing"), memory("I live in Bergen.")]
-    reference = ReferenceDate(NOW, UTC)
-    first = profile_of(given, reference, LifecycleSettings(), silent=silent)
-    assert profile_of(given, reference, LifecycleSettings(), silent=silent) == first
-    assert ("a secret that tells nothing",) in silent
-    assert ("I live in Bergen.",) not in silent
-    assert "secret" not in repr(vars(silent))
+def test_each_text_is_read_once_and_no_words_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings, given = Readings(), [memory("a secret that tells nothing"), memory("I live in Bergen.")]
+    reference, read = ReferenceDate(NOW, UTC), list[str]()
+
+    def counted(sentence: str) -> list[Fact]:
+        read.append(sentence)
+        return facts(sentence)
+
+    monkeypatch.setattr("streams.recall.profile.facts", counted)
+    first = profile_of(given, reference, LifecycleSettings(), readings=readings)
+    assert profile_of(given, reference, LifecycleSettings(), readings=readings) == first
+    assert sorted(read) == ["I live in Bergen.", "a secret that tells nothing"]
+    kept = repr(vars(readings)).lower()
+    assert not [word for word in ("secret", "home", "bergen") if word in kept]
+    edited = replace(given[1], text="I live in Oslo.")
+    assert texts(profile_of([edited], reference, LifecycleSettings(), readings=readings)) == ["I live in Oslo."]
+    both = replace(given[1], kind="exchange", text="Hi\nI live in Oslo.", meta={SOURCES: ["user"]})
+    assert texts(profile_of([both], reference, LifecycleSettings(), readings=readings)) == ["I live in Oslo."]
+    assert profile_of([replace(both, meta={})], reference, LifecycleSettings(), readings=readings) == Profile()
 
 
 SENTENCES = st.sampled_from(

@@ -209,7 +209,12 @@ def test_the_command_shows_the_text(
     answer: dict[str, Any], words: list[str], shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr("streams.doors.cli.profile.ask", lambda *_, **asked: seen.append(asked) or answer)
+
+    def ask(*_: object, **asked: Any) -> dict[str, Any]:
+        seen.append(asked)
+        return answer
+
+    monkeypatch.setattr("streams.doors.cli.profile.ask", ask)
     given = ["--timezone", "Europe/Oslo", "--url", "http://127.0.0.1:1"]
     done = CliRunner(env={"COLUMNS": "160"}).invoke(cli, ["profile", *words, *given])
     assert (done.exit_code, done.output) == (0, shown)
