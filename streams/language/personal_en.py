@@ -177,7 +177,8 @@ _TASK: Final = _rule(
     r"|(?:I|we)(?:['’]m|['’]re| am| are) (?:\w+ )?(?:going|planning|flying|leaving|travel\w*|moving|meeting|seeing"
     r"|starting|getting|hosting|visiting|taking|having|performing|heading)\b"
     r"|(?:I|we)(?:['’]ll| will| have to| need to| must| plan to| should) "
-    r"(?!see you|talk|chat|let you|tell|try|catch|be\b|definitely|check|keep|think|get back|take a look|say|admit)\w"
+    r"(?!see you|talk|chat|let you|tell|try|catch|be\b|definitely|check|keep|think|get back|take a look"
+    r"|make sure|say|admit)\w"
 )
 _UPCOMING: Final = _rule(r"\b(?:my|our) upcoming \w")
 _PAST: Final = _rule(

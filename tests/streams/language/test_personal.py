@@ -70,6 +70,7 @@ NOTHING = [
     "I've got lots of kids' books.",
     "My wifi password is swordfish.",
     "I'll see you tomorrow.",
+    "I'll make sure to focus on Friday.",
     "Don't forget to rest.",
     "It reminds me of her.",
     "Thanks!",
