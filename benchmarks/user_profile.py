@@ -33,7 +33,8 @@ from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from schemas.sources import SOURCES
 from streams.recall.dates import ReferenceDate
-from streams.recall.profile import Readings, profile_of
+from streams.recall.profile import profile_of
+from streams.recall.profile_reading import Readings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -92,7 +93,7 @@ def timed(memories: list[Memory]) -> tuple[float, float]:
         readings, times = Readings(), []
         for _ in range(2):
             begun = time.perf_counter()
-            profile_of(given, now, LifecycleSettings(), readings=readings)
+            profile_of(given, now, now.moment, LifecycleSettings(), readings=readings)
             times.append(1_000 * (time.perf_counter() - begun))
         taken.append(times)
     first, following = (round(min(each), 1) for each in zip(*taken, strict=True))
@@ -112,7 +113,7 @@ def main(messages: Path, names: Path | None, users: tuple[str, ...], as_json: bo
             if not (found := list(memories_of([one for one in said if one["user_id"] == user]))):
                 raise click.ClickException(f"{messages.name} has no messages of {user}")
             given, now = fresh(found)
-            shown = profile_of(given, now, LifecycleSettings())
+            shown = profile_of(given, now, now.moment, LifecycleSettings())
             click.echo(f"{user}: {len(found)} memories, {shown.tokens} tokens\n{shown.text}\n")
         return
     known = list(memories_of(sorted(said, key=lambda one: (one["user_id"], one["session_id"], one["timestamp"]))))

@@ -29,7 +29,8 @@ from streams.memory.reembedding import Reembedder
 from streams.memory.writes import Writes
 from streams.recall.context import Context, ContextQuery, context_of
 from streams.recall.dates import ReferenceDate
-from streams.recall.profile import MOST_TOKENS, Profile, Readings, profile_of
+from streams.recall.profile import MOST_TOKENS, Profile, profile_of
+from streams.recall.profile_reading import Readings
 from streams.recall.query import Hits, Query
 from streams.recall.search import Recall
 from streams.recall.windows import ShownWindow
@@ -205,9 +206,10 @@ class MemoryService:
         It is computed from the memories that are there now. This counts as no access.
         """
         held, behind = await self.users.ask_partly(partial, user_id, Shard.memories_of, user_id)
-        lifecycle = self.settings.lifecycle
+        now, lifecycle = self.clock.now(), self.settings.lifecycle
         # In a thread: the first profile of a user with a thousand memories takes a tenth of a second.
-        return await asyncio.to_thread(profile_of, held, reference, lifecycle, most_tokens, self._readings), behind
+        asked = (held, reference, now, lifecycle, most_tokens, self._readings)
+        return await asyncio.to_thread(profile_of, *asked), behind
 
     # Memories
 

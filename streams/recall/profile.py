@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
@@ -18,13 +18,13 @@ from typing import Any, Final, NamedTuple
 from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import STILL_HOLDS, Memory, State
 from schemas.settings import LifecycleSettings
-from schemas.sources import SOURCES, any_covered, sources_in
 from schemas.times import day_of
 from streams.language.personal import facts, sentences
 from streams.language.personal_fact import Part
 from streams.language.times.windows import windows_of
 from streams.models.token_count import estimated_tokens
 from streams.recall.dates import ReferenceDate
+from streams.recall.profile_reading import Reading, Readings, own_words, sentences_of
 from streams.recall.prompt import one_line
 from tables.memories.items import is_expired, is_item
 
@@ -32,8 +32,6 @@ from tables.memories.items import is_expired, is_item
 MOST_TOKENS: Final = 300
 #: Of a user's memories, the pinned ones are read, and so many of the newest and of the most important others.
 NEWEST, MOST_IMPORTANT = 1_000, 250
-#: The maximum number of texts whose readings are kept: some 20 MB.
-MOST_READINGS: Final = 50_000
 #: How long a to-do without a date is one.
 TO_DO_MS: Final = 14 * DAY_MS
 #: A pinned memory is shown whole if it has at most so many tokens. Of a longer one, one sentence is shown.
@@ -83,43 +81,6 @@ class Profile:
     whole: frozenset[uuid.UUID] = frozenset()
 
 
-class Reading(NamedTuple):
-    """A fact that a memory tells: the place of its sentence in the memory, and the hash of its key and of each word.
-
-    It has no words of the memory.
-    """
-
-    place: int
-    part: Part
-    key: int
-    words: frozenset[int]
-    rank: int
-    dated: bool
-
-
-class Readings:
-    """What memories tell, by a hash of their text, so that each text is read once. It has nothing to forget."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Reading, ...]] = {}
-
-    def of(self, memory: Memory) -> tuple[Reading, ...]:
-        """Return what the user's words in a memory tell."""
-        meta = memory.meta
-        spoken = (memory.kind, tuple(meta.get(SOURCES) or ()), tuple(meta.get("speakers") or ()))
-        key = hash((memory.text, spoken))
-        if (known := self._known.get(key)) is None:
-            known = tuple(
-                Reading(place, one.part, hash(one.key), frozenset(map(hash, one.key[1:])), one.rank, one.dated)
-                for place, sentence in enumerate(_sentences(memory))
-                for one in facts(sentence)
-            )
-            if len(self._known) >= MOST_READINGS:
-                self._known.clear()
-            self._known[key] = known
-        return known
-
-
 class _Said(NamedTuple):
     """A fact that holds, with the sentence that tells it and, of a task, the end of its time."""
 
@@ -132,22 +93,26 @@ class _Said(NamedTuple):
 def profile_of(
     memories: Iterable[Memory],
     reference: ReferenceDate,
+    now: int,
     lifecycle: LifecycleSettings,
     most_tokens: int = MOST_TOKENS,
     readings: Readings | None = None,
 ) -> Profile:
-    """Return the profile at the moment of `reference`. Only current, active or cold memories are shown; no items.
+    """Return the profile of current memories that are active or cold at `now` (epoch ms), without items.
 
-    `readings` make the next profile of the same memories cheaper, and change no result.
+    Tasks are those that are not past at the moment of `reference`, from whose day lines are dated. `readings` make
+    the next profile of the same memories cheaper, and change no result.
     """
-    now, readings = reference.moment, readings or Readings()
+    readings = readings or Readings()
     read = [memory for memory in _bounded(memories) if not is_expired(memory, now)]
     told = [(one, memory) for memory in read if memory.kind in _READ for one in readings.of(memory)]
-    holding = [one for one in _newest(told, reference) if one.due is None or one.due > now]
+    newest, outdated = _newest(told, reference)
+    holding = [one for one in newest if one.due is None or one.due > reference.moment]
+    outdated |= {one.memory.id for one in newest} - {one.memory.id for one in holding}
+    outdated -= {one.memory.id for one in holding}
     # A newer statement replaces an older one even if its own memory is no longer shown.
     shown = {one.id: one for one in read if state_of(score_of(one, now, lifecycle), lifecycle) in _SHOWN}
-    replaced = {memory.id for _, memory in told} - {one.memory.id for one in holding}
-    pinned = (one for one in shown.values() if one.pinned and one.id not in replaced)
+    pinned = (one for one in shown.values() if one.pinned and one.id not in outdated)
     lines: dict[Part, list[Line]] = {Part.PINNED: _merged((_pinned(one), one, None) for one in pinned)}
     holding.sort(key=lambda one: (one.fact.rank, one.due or 0))  # newest first, and of tasks the next first
     for part in _FIRST.keys() - lines.keys():
@@ -165,32 +130,6 @@ def _bounded(memories: Iterable[Memory]) -> list[Memory]:
     return [one for place, one in enumerate(ordered) if place < NEWEST or one.pinned or one.id in important]
 
 
-def own_words(memory: Memory) -> list[str]:
-    """Return the lines of a memory that are the user's.
-
-    The text of an exchange has the user's messages first. Where speakers have no names, nothing tells where the
-    assistant's words begin, so only the first line counts as the user's.
-    """
-    lines = memory.text.splitlines()
-    sources = sources_in(memory.meta, memory.kind)
-    if memory.kind != "exchange" or (not memory.meta.get("speakers") and not any_covered(["assistant"], sources)):
-        return lines
-    speakers = memory.meta.get("speakers") or ()
-    if not speakers:
-        return lines[:1] if "user" in sources else []
-    mine, unnamed = "user" in sources, "assistant" in sources
-    own = []
-    for line in lines:
-        name, colon, words = line.partition(": ")
-        named = bool(colon) and name in speakers
-        if named:
-            mine = f"user:{name}" in sources
-        if mine:
-            own.append(words if named else line)
-        mine = mine and not unnamed
-    return own
-
-
 def _pinned(memory: Memory) -> str:
     """Return the line of a pinned memory: the user's words, or of many words the first sentence with a fact."""
     words = one_line("\n".join(own_words(memory)) or memory.text)
@@ -200,15 +139,13 @@ def _pinned(memory: Memory) -> str:
     return next((one for one in several if facts(one)), several[0] if several else "")
 
 
-def _sentences(memory: Memory) -> Iterator[str]:
-    return (sentence for line in own_words(memory) for sentence in sentences(line))
+def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) -> tuple[list[_Said], set[uuid.UUID]]:
+    """Return the newest fact of each key, newest first, and the ids of the memories with other facts of these keys.
 
-
-def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) -> list[_Said]:
-    """Return the facts that hold, newest first: the newest of each key, and those that a person says still hold.
-
-    A fact that needs a time and names none is no fact.
+    Facts that hold although they are older, as a person says, are among the former. A fact that needs a time and
+    names none is no fact.
     """
+    replaced: set[uuid.UUID] = set()
     newest: dict[Any, _Said] = {}
     liked: list[frozenset[int]] = []
     for place, (one, memory) in enumerate(sorted(told, key=lambda one: (-one[1].said_at, -one[1].seq))):
@@ -218,15 +155,16 @@ def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) ->
             known = any(len(one.words & other) > ALIKE * min(len(one.words), len(other)) for other in liked)
             liked.append(one.words)
         if known and memory.meta.get(STILL_HOLDS) is not True:
+            replaced.add(memory.id)
             continue
-        text, due = next(islice(_sentences(memory), one.place, None)), None
+        text, due = next(islice(sentences_of(memory), one.place, None)), None
         if one.part is Part.TASKS:
             windows = windows_of(text, memory.created_at, reference.zone)
             if not windows and one.dated:
                 continue
             due = max((window.end for window in windows), default=memory.said_at + TO_DO_MS)
         newest[place if known else key] = _Said(one, text, memory, due)
-    return list(newest.values())
+    return list(newest.values()), replaced
 
 
 def _merged(found: Iterable[tuple[str, Memory, int | None]]) -> list[Line]:

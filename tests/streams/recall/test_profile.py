@@ -17,7 +17,8 @@ from schemas.sources import SOURCES
 from streams.language.personal import facts
 from streams.language.personal_fact import Fact, Part
 from streams.recall.dates import ReferenceDate
-from streams.recall.profile import MOST_TOKENS, NEWEST, TO_DO_MS, Profile, Readings, own_words, profile_of
+from streams.recall.profile import MOST_TOKENS, NEWEST, TO_DO_MS, Profile, profile_of
+from streams.recall.profile_reading import Readings, own_words
 from tests.support.making import START, memory_of
 
 DAY = 86_400_000
@@ -32,7 +33,7 @@ def memory(text: str, day: int = 0, *, pinned: bool = False, **fields: Any) -> M
 
 
 def profile(*memories: Memory, now: int = NOW, dates: bool = True, most: int = MOST_TOKENS) -> Profile:
-    return profile_of(memories, ReferenceDate(now, UTC, dates), LifecycleSettings(), most)
+    return profile_of(memories, ReferenceDate(now, UTC, dates), now, LifecycleSettings(), most)
 
 
 def texts(found: Profile, part: Part | None = None) -> list[str]:
@@ -94,6 +95,17 @@ def test_a_pinned_memory_that_a_newer_statement_replaces_is_not_shown() -> None:
     assert texts(profile(old, new)) == ["I moved to Oslo."]
 
 
+@pytest.mark.parametrize("text", ["请记住我准备减肥。", "Remember that I have a meeting every other day."])
+def test_a_pinned_plan_without_a_time_is_shown(text: str) -> None:
+    assert texts(profile(memory(text, pinned=True)), Part.PINNED) == [text]
+
+
+def test_a_pinned_appointment_that_is_past_is_not_shown() -> None:
+    past = memory("Please remember that my exam is on 5 January 2026.", pinned=True)
+    assert texts(profile(past, now=START + 3 * DAY), Part.PINNED)
+    assert texts(profile(past)) == []
+
+
 def test_a_statement_is_replaced_even_by_one_that_has_faded() -> None:
     old = memory("Please remember that I live in Bergen.", 1, pinned=True)
     faded = memory("I moved to Oslo.", 2, last_accessed=NOW - 3000 * DAY)
@@ -127,6 +139,12 @@ def test_a_task_is_shown_until_its_time_is_past() -> None:
     assert texts(profile(asked, now=asked.created_at + TO_DO_MS)) == []
     later = memory("The dentist appointment is on 9 February 2026.", 4)
     assert texts(profile(memory("My dentist appointment is on 5 February 2026."), later)) == [later.text]
+
+
+def test_the_day_that_is_asked_for_decides_on_tasks_and_not_on_states() -> None:
+    known = [memory("I live in Bergen."), memory("I have an exam on 5 February 2026.")]
+    later = ReferenceDate(NOW + 3000 * DAY, UTC)
+    assert texts(profile_of(known, later, NOW, LifecycleSettings())) == ["I live in Bergen."]
 
 
 def test_only_the_users_words_are_read() -> None:
@@ -205,17 +223,17 @@ def test_each_text_is_read_once_and_no_words_are_kept(monkeypatch: pytest.Monkey
         read.append(sentence)
         return facts(sentence)
 
-    monkeypatch.setattr("streams.recall.profile.facts", counted)
-    first = profile_of(given, reference, LifecycleSettings(), readings=readings)
-    assert profile_of(given, reference, LifecycleSettings(), readings=readings) == first
+    monkeypatch.setattr("streams.recall.profile_reading.facts", counted)
+    first = profile_of(given, reference, NOW, LifecycleSettings(), readings=readings)
+    assert profile_of(given, reference, NOW, LifecycleSettings(), readings=readings) == first
     assert sorted(read) == ["I live in Bergen.", "a secret that tells nothing"]
     kept = repr(vars(readings)).lower()
     assert not [word for word in ("secret", "home", "bergen") if word in kept]
     edited = replace(given[1], text="I live in Oslo.")
-    assert texts(profile_of([edited], reference, LifecycleSettings(), readings=readings)) == ["I live in Oslo."]
+    assert texts(profile_of([edited], reference, NOW, LifecycleSettings(), readings=readings)) == ["I live in Oslo."]
     both = replace(given[1], kind="exchange", text="Hi\nI live in Oslo.", meta={SOURCES: ["user"]})
-    assert texts(profile_of([both], reference, LifecycleSettings(), readings=readings)) == ["I live in Oslo."]
-    assert profile_of([replace(both, meta={})], reference, LifecycleSettings(), readings=readings) == Profile()
+    assert texts(profile_of([both], reference, NOW, LifecycleSettings(), readings=readings)) == ["I live in Oslo."]
+    assert profile_of([replace(both, meta={})], reference, NOW, LifecycleSettings(), readings=readings) == Profile()
 
 
 SENTENCES = st.sampled_from(
