@@ -88,7 +88,8 @@ async def question(http: httpx.AsyncClient, chance: random.Random) -> httpx.Resp
         return await http.post("/v1/search", json={"user_id": "ann", "query": text(chance), "explain": True})
     if chance.random() < 0.2:
         return await http.get("/v1/profile", params={"user_id": "ann", "reference_date": text(chance, 12)})
-    params = {"user_id": "ann", "session_id": "s", "q": text(chance, 2_000), "profile": chance.random() < 0.5}
+    profile = chance.random() < 0.5
+    params = {"user_id": "ann", "session_id": "s", "q": text(chance, 2_000), "profile": str(profile)}
     return await http.get("/v1/context", params=params)
 
 
