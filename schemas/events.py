@@ -27,6 +27,18 @@ LONGEST_TTL_SECONDS = 100 * 365 * 86_400
 MOST_ACCESSES = 1_000_000
 
 
+def _none(value: object) -> bool:
+    return value is None
+
+
+ValidFrom = Annotated[
+    Timestamp | None, Field(description="from when it holds; if left out, from its creation", exclude_if=_none)
+]
+ValidTo = Annotated[
+    Timestamp | None, Field(description="until when it holds, not before valid_from", exclude_if=_none)
+]
+
+
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -78,6 +90,12 @@ class Promotion(_Event):
     )
 
 
+def check_validity(valid_from: int | None, valid_to: int | None) -> None:
+    """Raise `ValueError` if a time of validity (epoch ms) ends before it begins."""
+    if valid_from is not None and valid_to is not None and valid_to < valid_from:
+        raise ValueError("valid_to must not be before valid_from")
+
+
 class Remember(_Event):
     """An explicit request to keep a text, without an exchange: for good, or for a while with its session.
 
@@ -114,13 +132,15 @@ class Remember(_Event):
 
     topic: Topic | None = Field(
         default=None,
-        exclude_if=lambda topic: topic is None,
+        exclude_if=_none,
         description="a short label of its subject, by which searches can filter",
     )
     created_at: Timestamp | None = Field(
         default=None,
         description="creation time, if earlier than `timestamp`, as in an export; the memory ages from `timestamp`",
     )
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
 
     @model_validator(mode="after")
     def _fields_of_the_kind(self) -> Self:
@@ -138,6 +158,9 @@ class Remember(_Event):
             raise ValueError(
                 "created_at is for kind long_term: a short-term memory or item is created at its timestamp"
             )
+        if self.kind != "long_term" and (self.valid_from, self.valid_to) != (None, None):
+            raise ValueError("valid_from and valid_to are for kind long_term: a short-term memory or item has none")
+        check_validity(self.valid_from, self.valid_to)
         return self
 
 
@@ -208,7 +231,7 @@ class Unpin(_Event):
 
 
 class Edit(_Event):
-    """A memory's text or metadata was changed. A field that is not given stays as it is."""
+    """A memory's text, metadata or time of validity was changed. A field that is not given stays as it is."""
 
     type: Literal["edit"] = "edit"
     memory_id: uuid.UUID
@@ -221,10 +244,14 @@ class Edit(_Event):
         default=[], exclude_if=not_, description="who wrote the new text, in addition to who wrote the old one"
     )
 
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if self.text is None and self.metadata is None:
-            raise ValueError("an edit needs text or metadata")
+        if (self.text, self.metadata, self.valid_from, self.valid_to) == (None, None, None, None):
+            raise ValueError("an edit needs text, metadata, valid_from or valid_to")
+        check_validity(self.valid_from, self.valid_to)
         return self
 
 

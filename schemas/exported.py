@@ -42,7 +42,9 @@ class ExportedMemory(BaseModel):
     metadata: dict[str, Any] | None = None
     pinned: bool = False
     expires_at: Timestamp | None = None
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
 
-    @field_serializer("created_at", "last_accessed", "expires_at")
+    @field_serializer("created_at", "last_accessed", "expires_at", "valid_from", "valid_to")
     def _as_text(self, at: int | None) -> str | None:
         return None if at is None else iso(at)

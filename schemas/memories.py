@@ -72,12 +72,28 @@ class Memory:
     summarized_by: Annotated[uuid.UUID | None, Column("UUID")] = None
     superseded_by: Annotated[uuid.UUID | None, Column("UUID")] = None
     topic: Annotated[str | None, Column("VARCHAR", filter="topic")] = None
+    valid_from: Annotated[int | None, Column("TIMESTAMP")] = None
+    valid_to: Annotated[int | None, Column("TIMESTAMP")] = None
 
     @property
     def said_at(self) -> int:
         """When it was said last (epoch ms). It is later than `created_at` if a near-copy was merged into it."""
         again = self.meta.get(SAID_AGAIN)
         return max(again, self.created_at) if isinstance(again, int) and again < LATEST_MS else self.created_at
+
+    @property
+    def held_from(self) -> int:
+        """From when the memory holds (epoch ms): from its creation, if no other time is known.
+
+        A memory that had ended before its creation ("I lived in Rome until 2019") held at all times before its end.
+        """
+        if self.valid_from is not None:
+            return self.valid_from
+        return 0 if self.valid_to is not None and self.valid_to <= self.created_at else self.created_at
+
+    def held_at(self, moment: int) -> bool:
+        """Return whether the memory held at a moment (epoch ms): from `held_from` on, and before `valid_to`."""
+        return self.held_from <= moment and (self.valid_to is None or moment < self.valid_to)
 
     @property
     def current(self) -> bool:
@@ -103,7 +119,8 @@ def api_fields(memory: Memory, model: type[BaseModel]) -> dict[str, Any]:
     names, values_of, converted = _shared_fields(model)
     fields = dict(zip(names, values_of(memory), strict=True))
     for name, convert in converted:
-        fields[name] = convert(fields[name])
+        if fields[name] is not None:
+            fields[name] = convert(fields[name])
     return fields
 
 
@@ -163,6 +180,10 @@ SHORT_TERM: Final = "short_term"
 ShownState = State | Literal["short_term"]
 
 
+VALID_FROM: Final = "from when the memory holds, if that is not its creation"
+VALID_TO: Final = "until when the memory held, if that is known: a newer one replaced it"
+
+
 class SearchHit(BaseModel):
     """A memory that answers a query, or an exchange of a short-term window.
 
@@ -188,9 +209,8 @@ class SearchHit(BaseModel):
     summarized_by: uuid.UUID | None = None
     topic: str | None = None
     pinned: bool = False
-    valid_to: str | None = Field(
-        default=None, description="when a newer memory stated something else about the same, if one did"
-    )
+    valid_from: str | None = Field(default=None, description=VALID_FROM)
+    valid_to: str | None = Field(default=None, description=f"{VALID_TO}, or a newer statement outdated it")
     updated_by: uuid.UUID | None = Field(default=None, description="id of that newer memory")
     when: str | None = Field(
         default=None,
@@ -227,6 +247,8 @@ class MemoryFields(BaseModel):
     summarized_by: uuid.UUID | None
     superseded_by: uuid.UUID | None
     topic: str | None = None
+    valid_from: str | None = Field(default=None, description=VALID_FROM)
+    valid_to: str | None = Field(default=None, description=VALID_TO)
 
     @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
     @property

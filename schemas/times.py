@@ -48,8 +48,11 @@ def parse_timestamp(value: object) -> int:
     return millis
 
 
-def parse_local(value: str | int, zone: tzinfo) -> int:
-    """Return the epoch milliseconds of a moment or a day in a time zone. A day is represented by its noon.
+NOON, DAY_END = time(12), time(23, 59, 59, 999_000)
+
+
+def parse_local(value: str | int, zone: tzinfo, day_at: time = NOON) -> int:
+    """Return the epoch milliseconds of a moment or a day in a time zone. A day is represented by one of its times.
 
     The value is ISO 8601, or a number of milliseconds; a text that names no zone is a time of the given zone.
     """
@@ -58,7 +61,7 @@ def parse_local(value: str | int, zone: tzinfo) -> int:
     try:
         moment = datetime.fromisoformat(value)
         if len(value) == len("2026-03-14"):
-            moment = datetime.combine(date.fromisoformat(value), time(12))
+            moment = datetime.combine(date.fromisoformat(value), day_at)
     except ValueError:
         raise ValueError("must be a day such as 2026-03-14, ISO 8601, or epoch milliseconds") from None
     return parse_timestamp((moment if moment.tzinfo else moment.replace(tzinfo=zone)).isoformat())

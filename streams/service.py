@@ -173,12 +173,14 @@ class MemoryService:
             user_id,
             asked.text or _last_said(window),
             asked.most_memories(usual),
-            wanted_states(),
+            wanted_states(include_all=asked.as_of is not None),
+            replaced=asked.as_of is not None,
             touch=asked.touch,
             short_term=asked.short_term,
             # With a maximum length, some exchanges may not be shown: then they are to be found.
             beside=None if asked.max_tokens else ShownWindow.of(session_id, [one.exchange for one in window]),
             reference=reference,
+            as_of=asked.as_of,
         )
         hits: Sequence[SearchHit] = ()
         if query.text and query.top_k:

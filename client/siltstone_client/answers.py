@@ -44,7 +44,8 @@ class Hit(Answer):
 
     `source` lists the authors of the content, such as `user` or `tool:search`. `when` is the day when it was said,
     and how long ago that is, as text; None if the worker's setting `recall.dates` is off. Answers of older workers
-    have neither. If a newer memory (`updated_by`) states something else about the same, `valid_to` is its time.
+    have neither. A memory holds from `valid_from`, by default its creation, until `valid_to`: if a newer memory
+    (`updated_by`) states something else about the same, that is its time.
     """
 
     id: UUID
@@ -64,6 +65,7 @@ class Hit(Answer):
     summarized_by: UUID | None = None
     topic: str | None = None
     pinned: bool = False
+    valid_from: datetime | None = None
     valid_to: datetime | None = None
     updated_by: UUID | None = None
     when: str | None = None
@@ -209,6 +211,8 @@ class StoredMemory(Answer):
     summarized_by: UUID | None
     superseded_by: UUID | None
     topic: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 class OneMemory(StoredMemory, MayBePartial):

@@ -7,12 +7,12 @@ from datetime import date
 from typing import Any, Literal
 
 from siltstone_client import answers, calls
-from siltstone_client.async_requests import AsyncRequests
+from siltstone_client.async_connection import AsyncConnection
 from siltstone_client.calls import AtLeast, Id, State, Wait
 from siltstone_client.messages import Message, Moment
 
 
-class AsyncMemory(AsyncRequests):
+class AsyncMemory(AsyncConnection):
     """A client of Siltstone's memory. `url` is the address of any worker. Tasks and threads may share a client.
 
     `token` is an access token (`slt_…`). If it is the token of a single user, `user_id` may be left out. `timeout` is
@@ -57,6 +57,7 @@ class AsyncMemory(AsyncRequests):
         explain: bool = False,
         touch: bool = True,
         reference_date: Moment | date | None = None,
+        as_of: Moment | date | None = None,
         timezone: str | None = None,
         partial: bool = False,
         at_least: AtLeast = None,
@@ -65,7 +66,8 @@ class AsyncMemory(AsyncRequests):
 
         A hit counts as an access, unless `touch` is false. `filters` has the form `["importance:gte:80"]` or
         `{"importance": {"gte": 80}}`. The hits are dated (`when`) from `reference_date`, by default now, in
-        the user's `timezone` (`Europe/Oslo`), by default the worker's. `partial` accepts an incomplete answer while
+        the user's `timezone` (`Europe/Oslo`), by default the worker's. With `as_of`, a day or a moment, the hits are
+        what held then, also if it was superseded later. `partial` accepts an incomplete answer while
         the user's partition is being restored.
         """
         return await self._answer(
@@ -83,6 +85,7 @@ class AsyncMemory(AsyncRequests):
                 explain=explain,
                 touch=touch,
                 reference_date=reference_date,
+                as_of=as_of,
                 timezone=timezone,
                 partial=partial,
             )
@@ -100,6 +103,7 @@ class AsyncMemory(AsyncRequests):
         touch: bool = True,
         include_short_term: bool = True,
         reference_date: Moment | date | None = None,
+        as_of: Moment | date | None = None,
         timezone: str | None = None,
         profile: bool = False,
         partial: bool = False,
@@ -110,7 +114,8 @@ class AsyncMemory(AsyncRequests):
         Without a `query`, the user's last message is the query. `limit` and `memories` are maximum numbers. With
         `max_tokens` (estimated), what matches best fills the prompt, and `left_out` counts what does not fit.
         The prompt is dated from `reference_date`, by default now, in the user's `timezone`, by default the worker's.
-        With `profile`, it begins with who the user is.
+        With `as_of`, a day or a moment, the memories are those that held then. With `profile`, the prompt begins with
+        who the user is.
         """
         return await self._answer(
             calls.context(
@@ -124,6 +129,7 @@ class AsyncMemory(AsyncRequests):
                 touch=touch,
                 include_short_term=include_short_term,
                 reference_date=reference_date,
+                as_of=as_of,
                 timezone=timezone,
                 profile=profile,
                 partial=partial,
@@ -139,10 +145,7 @@ class AsyncMemory(AsyncRequests):
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Profile:
-        """Who the user is, in at most 300 tokens: sentences of the user, with the ids and dates of their memories.
-
-        Tasks are shown that are not past on `reference_date`, by default today, in the user's `timezone`.
-        """
+        """Who the user is, in at most 300 tokens, in the user's sentences. Tasks end after the `reference_date`."""
         return await self._answer(
             calls.profile(
                 at_least, user_id=user_id, reference_date=reference_date, timezone=timezone, partial=partial
@@ -187,13 +190,16 @@ class AsyncMemory(AsyncRequests):
         memory_id: Id | None = None,
         event_id: Id | None = None,
         timestamp: Moment | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
         """Keep a text for good. With `kind="short_term"`, keep it until its session ends, at most for `ttl_seconds`.
 
         With `kind="item"`, the text is a value under the key `memory_id`: it replaces the previous value and does not
         decay. The memory's id is `memory_id`, or the answer's `event_id` if no `memory_id` is given. Without
-        `importance` (0-100), the worker estimates it from the text.
+        `importance` (0-100), the worker estimates it from the text. It holds from `valid_from`, by default its
+        creation, until `valid_to`.
         """
         return await self._answer(
             calls.remember(
@@ -211,6 +217,8 @@ class AsyncMemory(AsyncRequests):
                 agent_id=agent_id,
                 message_ids=[*message_ids],
                 memory_id=memory_id,
+                valid_from=valid_from,
+                valid_to=valid_to,
             )
         )
 
@@ -233,11 +241,26 @@ class AsyncMemory(AsyncRequests):
         user_id: str | None = None,
         text: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        valid_from: Moment | None = None,
+        valid_to: Moment | None = None,
         wait: Wait = False,
     ) -> answers.Accepted:
-        """Change a memory's text or metadata. New metadata is merged into the old metadata; None removes a key."""
-        fields = None if metadata is None else dict(metadata)
-        return await self._answer(calls.update(memory_id, wait, user_id=user_id, text=text, metadata=fields))
+        """Change a memory's text, metadata, or the time in which it holds.
+
+        New metadata is merged into the old metadata; None removes a key. With `{"still_holds": True}`, no other
+        memory updates or supersedes it, and it holds again.
+        """
+        return await self._answer(
+            calls.update(
+                memory_id,
+                wait,
+                user_id=user_id,
+                text=text,
+                metadata=None if metadata is None else dict(metadata),
+                valid_from=valid_from,
+                valid_to=valid_to,
+            )
+        )
 
     async def forget(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
         """Forget a memory for good, even if it is pinned."""
@@ -349,13 +372,15 @@ class AsyncMemory(AsyncRequests):
         state: State | None = None,
         include_cold: bool = False,
         include_all: bool = False,
+        as_of: Moment | date | None = None,
+        timezone: str | None = None,
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Memories:
         """A page of the user's memories, oldest first. It has active memories, unless another state is requested.
 
         Get the next page with `after=page.next`, until `page.next` is None. A memory must match all `filters`, such
-        as `["importance:gte:80"]`.
+        as `["importance:gte:80"]`. With `as_of`, a day or a moment, the page has what held then, in all states.
         """
         return await self._answer(
             calls.page(
@@ -367,6 +392,8 @@ class AsyncMemory(AsyncRequests):
                 state=state,
                 include_cold=include_cold,
                 include_all=include_all,
+                as_of=as_of,
+                timezone=timezone,
                 partial=partial,
             )
         )

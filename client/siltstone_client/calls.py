@@ -152,6 +152,7 @@ def remember(
     body = {"text": text, "event_id": _id(event_id or uuid.uuid4(), "event_id"), **fields}
     if timestamp is not None:
         body["timestamp"] = moment(timestamp)
+    body |= _validity(fields)
     if body["memory_id"] is not None:
         body["memory_id"] = _id(body["memory_id"], "memory_id")
     body["supersedes"] = [_id(one, "supersedes") for one in body["supersedes"]]
@@ -174,9 +175,9 @@ def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
     It is sent again only if the first attempt reached no worker. Otherwise the second attempt could undo a later
     edit.
     """
-    if fields["text"] is None and fields["metadata"] is None:
-        raise ValueError("give text or metadata")
-    body = _given(fields)
+    if all(fields[name] is None for name in ("text", "metadata", "valid_from", "valid_to")):
+        raise ValueError("give text, metadata, valid_from or valid_to")
+    body = _given({**fields, **_validity(fields)})
     return _write("PATCH", _memory(memory_id), answers.Accepted, wait, body=body, again=Again.UNSENT)
 
 
@@ -291,13 +292,16 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spelt(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request, with `partial` and `reference_date` as the API expects them."""
-    day = fields.get("reference_date")
-    return {
-        **fields,
-        "partial": "allow" if fields["partial"] else None,
-        "reference_date": day.isoformat() if isinstance(day, date) else day,
-    }
+    """The fields of a request, with `partial` and days as the API expects them."""
+    days = {name: fields.get(name) for name in ("reference_date", "as_of")}
+    shown = {name: day.isoformat() if isinstance(day, date) else day for name, day in days.items()}
+    return {**fields, **shown, "partial": "allow" if fields["partial"] else None}
+
+
+def _validity(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The time in which a memory holds, as the API expects it."""
+    given = {name: fields[name] for name in ("valid_from", "valid_to")}
+    return {name: None if at is None else moment(at) for name, at in given.items()}
 
 
 def _id(given: Id, name: str) -> str:

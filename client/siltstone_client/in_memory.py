@@ -19,13 +19,9 @@ WINDOW: Final = timedelta(days=1)
 #: The importance of a memory if the caller gives none. A worker estimates it from the text instead.
 IMPORTANCE: Final = 70.0
 
-#: The fields of a memory that a search hit has as well.
-OF_A_HIT: Final = (
-    "id", "memory", "score", "importance", "kind", "created_at", "session_id", "agent_id", "message_ids", "metadata",
-    "pinned", "superseded_by", "summarized_by",
-)  # fmt: skip
-
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "https://siltstone.dev/memory")
+#: The fields of a memory that a hit of a search does not have.
+_NOT_OF_A_HIT: Final = ("last_accessed", "access_count", "summary_of")
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -116,6 +112,14 @@ class Held:
     accesses: int = 0
     accessed_at: datetime | None = None
     superseded_by: uuid.UUID | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+    def held_at(self, as_of: datetime | None) -> bool:
+        """True if the memory held at a time, or holds now, if no time is given."""
+        if as_of is None:
+            return self.superseded_by is None
+        return (self.valid_from or self.created_at) <= as_of and (self.valid_to is None or as_of < self.valid_to)
 
     def shown(self) -> dict[str, Any]:
         """The memory in the JSON form of the API.
@@ -140,6 +144,17 @@ class Held:
             "summary_of": [],
             "summarized_by": None,
             "superseded_by": None if self.superseded_by is None else str(self.superseded_by),
+            "valid_from": None if self.valid_from is None else iso(self.valid_from),
+            "valid_to": None if self.valid_to is None else iso(self.valid_to),
+        }
+
+    def hit(self, relevant: float, in_window: bool, day: date) -> dict[str, Any]:
+        """The memory as a hit of a search, dated from `day`, in the JSON form of the API."""
+        return {
+            **{name: value for name, value in self.shown().items() if name not in _NOT_OF_A_HIT},
+            "relevance": round(relevant, 4),
+            "state": "short_term" if in_window else "active",
+            "when": seen(self.created_at, day),
         }
 
 
@@ -240,6 +255,10 @@ class User:
         if (memory := self.memories.get(identity)) is not None:
             self.memories[identity] = replace(memory, **fields)
             self.note(identity, at, event, {})
+
+    def supersede(self, identity: uuid.UUID, by: Held, at: datetime) -> None:
+        """Replace a memory by a newer one. It held until the newer one began to hold."""
+        self.change(identity, at, "superseded", superseded_by=by.id, valid_to=by.valid_from or by.created_at)
 
     def note(self, identity: uuid.UUID, at: datetime, event: str, details: dict[str, Any]) -> None:
         """Append an event to a memory's history."""

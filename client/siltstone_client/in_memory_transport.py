@@ -91,3 +91,14 @@ class InMemoryTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         except ValueError:
             raise Refusal(422, "timestamp: must be ISO 8601 or epoch milliseconds") from None
         return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+    def _as_of(self, fields: Any) -> datetime | None:
+        """The moment at which memories must have held: the end of a day that is given."""
+        given = str(fields.get("as_of") or "")
+        whole_day = "T23:59:59.999+00:00" if len(given) == len("2026-03-14") else ""
+        return self._moment(given + whole_day) if given else None
+
+    def _validity(self, fields: Any) -> dict[str, Any]:
+        """The fields of a memory's validity that the request has."""
+        given = {name: fields.get(name) for name in ("valid_from", "valid_to")}
+        return {name: self._moment(at) for name, at in given.items() if at is not None}

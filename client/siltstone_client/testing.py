@@ -24,7 +24,6 @@ from typing import Any, Final
 from siltstone_client.async_memory import AsyncMemory
 from siltstone_client.in_memory import (
     IMPORTANCE,
-    OF_A_HIT,
     WINDOW,
     Held,
     Link,
@@ -33,7 +32,6 @@ from siltstone_client.in_memory import (
     User,
     iso,
     relevance,
-    seen,
     shown_context,
     shown_decision,
     shown_exchange,
@@ -152,7 +150,7 @@ class InMemorySiltstone(InMemoryTransport):
         found = [
             (relevance(question, one.text), False, one)
             for one in user.memories.values()
-            if one.superseded_by is None and fields.get("state") in (None, "active")
+            if one.held_at(self._as_of(fields)) and fields.get("state") in (None, "active")
         ]
         recent = fields.get("include_short_term", True) not in (False, "false")
         if recent and fields.get("state") in (None, "short_term"):
@@ -160,10 +158,7 @@ class InMemorySiltstone(InMemoryTransport):
         found.sort(key=lambda one: (-one[0], -one[2].created_at.timestamp()))
         return [
             {
-                **{name: value for name, value in one.shown().items() if name in OF_A_HIT},
-                "relevance": round(relevant, 4),
-                "state": "short_term" if in_window else "active",
-                "when": seen(one.created_at, self._today(fields)),
+                **one.hit(relevant, in_window, self._today(fields)),
                 "explain": {"words": relevant} if fields.get("explain") else None,
             }
             for relevant, in_window, one in found
@@ -216,6 +211,7 @@ class InMemorySiltstone(InMemoryTransport):
             fields.get("agent_id"),
             tuple(fields.get("message_ids") or ()),
             fields.get("metadata") or {},
+            **self._validity(fields),
         )
         if fields.get("kind") == "short_term":
             if held.session_id is None:
@@ -225,13 +221,13 @@ class InMemorySiltstone(InMemoryTransport):
         else:
             user.keep(held)
             for one in fields.get("supersedes") or ():
-                user.change(uuid.UUID(one), held.created_at, "superseded", superseded_by=held.id)
+                user.supersede(uuid.UUID(one), held, held.created_at)
         return 202, self._accepted(event_id, "siltstone.long-term", fields)
 
     def _list(self, fields: Any) -> Answered:
         user, after = self._user(fields), fields.get("after")
         held = sorted(user.memories.values(), key=lambda one: (one.created_at, one.id))
-        held = [one for one in held if one.superseded_by is None and fields.get("state") in (None, "active")]
+        held = [one for one in held if one.held_at(self._as_of(fields)) and fields.get("state") in (None, "active")]
         ids = [str(one.id) for one in held]
         start = ids.index(after) + 1 if after in ids else 0
         page = held[start : start + int(fields.get("limit") or 50)]
@@ -252,7 +248,9 @@ class InMemorySiltstone(InMemoryTransport):
         user, held = self._memory(fields, memory_id)
         merged = {**held.metadata, **(fields.get("metadata") or {})}
         kept = {name: value for name, value in merged.items() if value is not None}
-        user.change(held.id, self._now(), "edited", text=fields.get("text") or held.text, metadata=kept)
+        again = {"superseded_by": None, "valid_to": None} if kept.get("still_holds") is True else {}
+        changed = {"text": fields.get("text") or held.text, "metadata": kept, **again, **self._validity(fields)}
+        user.change(held.id, self._now(), "edited", **changed)
         return 202, self._accepted(uuid.uuid4(), "siltstone.long-term", fields)
 
     def _pin(self, fields: Any, memory_id: str) -> Answered:
@@ -284,7 +282,7 @@ class InMemorySiltstone(InMemoryTransport):
     def _supersede(self, fields: Any, memory_id: str) -> Answered:
         user, held = self._memory(fields, memory_id)
         _, by = self._memory(fields, fields["by"])
-        user.change(held.id, self._now(), "superseded", superseded_by=by.id)
+        user.supersede(held.id, by, self._now())
         return 202, self._accepted(uuid.uuid4(), "siltstone.long-term", fields)
 
     # links

@@ -30,7 +30,7 @@ from schemas.settings.embedding import OPENAI_EMBEDDINGS, TRANSFORMER, Embedding
 from schemas.settings.kafka import KafkaSettings
 from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, WhitelistSettings
 from schemas.settings.long_term import LongTermSettings, RetentionSettings, SupersedeSettings
-from schemas.settings.memory import MemorySettings, ScoringSettings
+from schemas.settings.memory import MemorySettings, ScoringSettings, Updates
 from schemas.settings.outlets import AnalyticsSettings, DevSettings, HttpSettings
 from schemas.settings.recall import RecallSettings
 from schemas.settings.services import (
@@ -79,6 +79,7 @@ __all__ = [
     "SummarySettings",
     "SupersedeSettings",
     "TelemetrySettings",
+    "Updates",
     "WhitelistSettings",
 ]
 

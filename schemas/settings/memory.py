@@ -32,6 +32,9 @@ class ScoringSettings(Section):
     timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 20.0
 
 
+Updates = Literal["rank", "supersede", "off"]
+
+
 class MemorySettings(Section):
     """The settings of short-term windows, and of promotion to long-term memory."""
 
@@ -63,9 +66,10 @@ class MemorySettings(Section):
         description="limit for windows in a worker's memory, such as 512MiB: it holds the sessions with the newest "
         "messages; the others are only on the disk. Unset: a sixteenth of the memory",
     )
-    updates: Literal["rank", "off"] = Field(
+    updates: Updates = Field(
         default="rank",
         description="`rank`: of two statements about the same, such as a home or a deadline, the newer one is ranked "
-        "before the older one, which is dated until then; `off`: by relevance alone",
+        "before the older one, which is dated until then; `supersede`: the newer one also supersedes the older one, "
+        "with all else that its exchange says; `off`: by relevance alone",
     )
     scoring: ScoringSettings = ScoringSettings()

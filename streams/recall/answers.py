@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +12,7 @@ import numpy.typing as npt
 
 from schemas.lifecycle import in_states, scores_of, state_of
 from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, api_fields, shown_score
-from schemas.times import iso
-from streams.recall.query import Hits, PreparedQuery
+from streams.recall.query import Hits, PreparedQuery, Query
 from streams.recall.ranking import bm25, carry, fuse, top
 from streams.recall.updates import Newer, newest_first, outdated
 from streams.recall.windows import as_memory
@@ -21,6 +21,7 @@ from tables.memories.items import KIND as ITEM
 from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 from tables.search.candidates import Candidates
+from tables.search.stated import Stated
 from tables.search.window_rows import with_said
 from tables.vectors.index import Vectors
 
@@ -107,15 +108,15 @@ def _ranked(
     if asked.times:
         relevance = asked.times.raised(relevance, candidates.created_at, allowed, shown)
     allowed = allowed & (relevance >= query.min_relevance)
-    if query.filters:
+    if query.conditions:
         rows = np.flatnonzero(allowed)
         allowed[rows] = [
-            all(one.matches(memory) for one in query.filters) and not is_expired(memory, asked.now)
+            all(one.matches(memory) for one in query.conditions) and not is_expired(memory, asked.now)
             for memory in cancellable(shown(rows))
         ]
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
-        updates = outdated(candidates.stated, best, allowed, shown, asked.now)
+        updates = outdated(_stated(query, candidates), best, allowed, shown, asked.now)
         relevance = newest_first(relevance, {older: newer.row for older, newer in updates.items()})
         best = top(relevance, allowed, query.top_k) if updates else best
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
@@ -137,18 +138,17 @@ def _ranked(
         score = float(scores[row]) if row < memories else memory.importance
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
         by = updates[row].memory if row in updates else None
-        until = None if by is None else by.said_at
+        if by is not None and memory.valid_to is None:
+            memory = replace(memory, valid_to=by.said_at if by.valid_from is None else by.valid_from)
         dated = query.reference if query.reference is not None and query.reference.dates else None
-        seen = None if dated is None else dated.seen(memory.created_at, memory.text, until)
         hits.append(
             SearchHit(
                 **api_fields(memory, SearchHit),
                 relevance=round(float(relevance[row]), 4),
                 score=shown_score(score),
                 state=state,
-                valid_to=None if until is None else iso(until),
                 updated_by=None if by is None else by.id,
-                when=seen,
+                when=None if dated is None else dated.seen(memory),
                 explain=why,
             )
         )
@@ -161,6 +161,12 @@ def _ranked(
     if not query.replaced:
         better &= candidates.current
     return Hits(hits, _by_state(asked, relevance, scores, better, shown))
+
+
+def _stated(query: Query, candidates: Candidates) -> Stated:
+    """Return the candidates' statements, as they were known at the time that is asked about."""
+    stated = candidates.stated
+    return stated if query.as_of is None else stated.by(query.as_of, candidates.created_at)
 
 
 def _by_state(
@@ -176,8 +182,8 @@ def _by_state(
     """
     query = asked.query
     rows = top(relevance, better, query.top_k)
-    if query.filters and len(rows):
-        kept = [all(one.matches(memory) for one in query.filters) for memory in cancellable(shown(rows))]
+    if query.conditions and len(rows):
+        kept = [all(one.matches(memory) for one in query.conditions) for memory in cancellable(shown(rows))]
         rows = rows[kept]
     return Counter(state_of(score, asked.lifecycle) for score in scores[rows].tolist())
 

@@ -32,7 +32,7 @@ def candidates_of(
         if not repeats(row.exchange, query.text)
         and (beside is None or not beside.shows(row.session_id, row.message_ids))
     ]
-    rows = matching_rows(shard.without_memory(user_id, rows), user_id, query.filters)
+    rows = matching_rows(shard.without_memory(user_id, rows), user_id, query.conditions)
     rows = worth_embedding(rows, questions(query.text))
     speakers = shard.speakers_of(user_id)
     names = {name for row in rows for name in row.exchange.speakers()}

@@ -30,7 +30,7 @@ class ContextQuery:
 
     `exchanges` and `memories` are maximum numbers, and `max_tokens` is the maximum length of the prompt. If all of
     the user's data is not recovered yet, `partial` asks for what there is. With `profile`, the prompt begins with the
-    user's profile. See `Query` for the other fields.
+    user's profile. See `Query` for the other fields; `as_of` is for memories alone.
     """
 
     user_id: str
@@ -43,6 +43,7 @@ class ContextQuery:
     short_term: bool = True
     partial: bool = False
     reference: ReferenceDate | None = None
+    as_of: int | None = None
     profile: bool = False
 
     @property
@@ -89,7 +90,7 @@ def context_of(
     among the `usual` best.
     """
     who, whole = (profile.text, profile.whole) if profile else ("", frozenset())
-    prompt, exchanges, left_out = Prompt(reference, who), [one.exchange for one in window], LeftOut()
+    prompt, exchanges, left_out = Prompt(reference, asked.as_of, who), [one.exchange for one in window], LeftOut()
     noted = {note.id for note in notes} | whole
     if asked.max_tokens is None:
         beside = ShownWindow.of(asked.session_id, exchanges)

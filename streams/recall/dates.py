@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from typing import Final, NamedTuple
 
+from schemas.memories import Memory
 from schemas.times import day_of
 from streams.language.scripts import is_chinese
 
@@ -23,6 +24,7 @@ class _Words(NamedTuple):
     years: str
     ago: str
     ahead: str
+    since: str
     until: str
     comma: str
 
@@ -35,6 +37,7 @@ _ENGLISH: Final = _Words(
     years="{} years",
     ago="{} ago",
     ahead="in {}",
+    since="from {}",
     until="until {}",
     comma=", ",
 )
@@ -46,6 +49,7 @@ _CHINESE: Final = _Words(
     years="{} 年",
     ago="{}前",
     ahead="{}后",
+    since="从 {} 起",
     until="到 {} 为止",
     comma="，",
 )
@@ -56,7 +60,7 @@ class ReferenceDate:
     """The time of a question (epoch ms), the time zone in which its user counts days, and whether answers have dates.
 
     >>> noon = ReferenceDate(1_795_867_200_000, UTC)
-    >>> opening(noon.day), noon.seen(1_773_446_400_000, "I moved to Oslo")
+    >>> opening(noon.day), noon.said(1_773_446_400_000, "I moved to Oslo")
     ('Today is Saturday, 2026-11-28.', '2026-03-14, 8 months ago')
     """
 
@@ -73,15 +77,21 @@ class ReferenceDate:
         """The day, or None if answers have no dates."""
         return self.day if self.dates else None
 
-    def seen(self, millis: int, text: str, until: int | None = None) -> str:
-        """Return the day of a time (epoch ms), and how long ago it is, in Chinese if `text` is Chinese.
-
-        If it did hold only until another time, that day follows.
-        """
+    def said(self, millis: int, text: str) -> str:
+        """Return the day of a time (epoch ms), and how long ago it is, in Chinese if `text` is Chinese."""
         words, day = _CHINESE if is_chinese(text) else _ENGLISH, day_of(millis, self.zone)
-        shown = [str(day), _age(day, self.day, words)]
-        if until is not None:
-            shown.append(words.until.format(day_of(until, self.zone)))
+        return words.comma.join((str(day), _age(day, self.day, words)))
+
+    def seen(self, memory: Memory) -> str:
+        """Return when a memory was said. If it holds only from or until another time, those days follow."""
+        said, begins, ends = self.said(memory.created_at, memory.text), memory.valid_from, memory.valid_to
+        if begins is None and ends is None:
+            return said
+        words, shown = _CHINESE if is_chinese(memory.text) else _ENGLISH, [said]
+        if begins is not None and begins != ends:
+            shown.append(words.since.format(day_of(begins, self.zone)))
+        if ends is not None:
+            shown.append(words.until.format(day_of(ends, self.zone)))
         return words.comma.join(shown)
 
     def clock(self, millis: int) -> str:

@@ -104,6 +104,16 @@ class Condition(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldAt:
+    """The condition that a memory held at a moment (epoch ms)."""
+
+    moment: int
+
+    def matches(self, memory: Memory) -> bool:
+        return memory.held_at(self.moment)
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """A condition on one field.
 

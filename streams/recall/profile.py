@@ -104,10 +104,11 @@ def profile_of(
     the next profile of the same memories cheaper, and change no result.
     """
     readings = readings or Readings()
-    read = [memory for memory in _bounded(memories) if not is_expired(memory, now)]
+    moment = reference.moment
+    read = [one for one in _bounded(memories) if not is_expired(one, now) and _holds(one, moment)]
     told = [(one, memory) for memory in read if memory.kind in _READ for one in readings.of(memory)]
     newest, outdated = _newest(told, reference)
-    holding = [one for one in newest if one.due is None or one.due > reference.moment]
+    holding = [one for one in newest if one.due is None or one.due > moment]
     outdated |= {one.memory.id for one in newest} - {one.memory.id for one in holding}
     outdated -= {one.memory.id for one in holding}
     # A newer statement replaces an older one even if its own memory is no longer shown.
@@ -119,6 +120,11 @@ def profile_of(
         found = (one for one in holding if one.fact.part is part and one.memory.id in shown)
         lines[part] = _merged((one.text, one.memory, one.due) for one in found)
     return _fitted(_each_once(lines), shown, reference, most_tokens)
+
+
+def _holds(memory: Memory, moment: int) -> bool:
+    """Return whether nobody says that the memory did not hold at a moment (epoch ms)."""
+    return (memory.valid_from or 0) <= moment and (memory.valid_to is None or moment < memory.valid_to)
 
 
 def _bounded(memories: Iterable[Memory]) -> list[Memory]:

@@ -10,7 +10,7 @@ from schemas.memories import SearchHit, State
 from schemas.settings import LifecycleSettings
 from streams.models.embedding.calibration import Scale
 from streams.recall.dates import ReferenceDate
-from streams.recall.filtering import Condition
+from streams.recall.filtering import Condition, HeldAt
 from streams.recall.times import AskedTimes
 from streams.recall.windows import ShownWindow
 from streams.telemetry.recovery_progress import Behind
@@ -25,7 +25,8 @@ class Query:
     Memories that another memory replaces are searched only if `replaced` is true. With `touch`, a relevant hit counts
     as an access; evaluations and prefetches set it to false. With `short_term`, window exchanges that have no memory
     are also searched, except the exchanges that the prompt already shows (`beside`). `reference` is the day from
-    which hits are dated; without it, they are not.
+    which hits are dated; without it, they are not. With `as_of` (epoch ms), only memories that held then are
+    searched, and only statements that were made until then update others.
     """
 
     user_id: str
@@ -40,6 +41,12 @@ class Query:
     short_term: bool = True
     beside: ShownWindow | None = None
     reference: ReferenceDate | None = None
+    as_of: int | None = None
+
+    @property
+    def conditions(self) -> Sequence[Condition]:
+        """The conditions on memories: the filters, and that a memory held at `as_of`."""
+        return self.filters if self.as_of is None else (*self.filters, HeldAt(self.as_of))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def outdated(
     """Return those of the `best` rows that are outdated, each with the memory that updates it.
 
     Only `allowed` memories are compared. One whose metadata says that it still holds is not outdated, and one that
-    has expired at the time `now` (epoch ms) updates nothing.
+    has expired at the time `now` (epoch ms), or does not hold then by its user's word, updates nothing.
     """
     updates = stated.updates(allowed)
     pairs = np.isin(updates.older, best)
@@ -39,8 +39,13 @@ def outdated(
     return {
         row: Newer(by, other)
         for row, by, memory, other in zip(older.tolist(), newer.tolist(), shown(older), shown(newer), strict=True)
-        if memory.meta.get(STILL_HOLDS) is not True and not is_expired(other, now)
+        if memory.meta.get(STILL_HOLDS) is not True and not is_expired(other, now) and _may_hold(other, now)
     }
+
+
+def _may_hold(memory: Memory, now: int) -> bool:
+    begun = memory.valid_from is None or memory.valid_from <= now
+    return begun and (memory.valid_to is None or now < memory.valid_to)
 
 
 def newest_first(relevance: Scores, outdated: Mapping[int, int]) -> Scores:

@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import duckdb
 
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLocked, ShardNotHere
-from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.settings import LifecycleSettings, LongTermSettings, Updates
 from streams.models.embedding.embedding import Embedding
 from streams.runtime.cancellation import Cancellation
 from streams.runtime.clock import Clock
@@ -59,9 +59,10 @@ class OwnedShards:
         embedding: Embedding,
         on_failure: Callable[[BaseException, str], None],
         memory: MemoryShares = MemoryShares.of(4 << 30),  # noqa: B008 - it is immutable
+        updates: Updates = "rank",
     ) -> None:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
-        self._settings, self._lifecycle = settings, lifecycle
+        self._settings, self._lifecycle, self._updates = settings, lifecycle, updates
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
         #: `bring` is called before a shard is opened, and `leaving` before a shard is closed.
         self.bring: Bring | None = None
@@ -265,7 +266,8 @@ class OwnedShards:
         while True:
             memory = self._memory.a_shard(len(self._open))
             opening = thread.submit(
-                Shard, partition, folder, model, dimension, self._settings, self._lifecycle, self._recent, memory
+                partial(Shard, updates=self._updates),
+                *(partition, folder, model, dimension, self._settings, self._lifecycle, self._recent, memory),
             )
             try:
                 shard = await asyncio.shield(asyncio.wrap_future(opening))

@@ -145,8 +145,8 @@ class Metrics:
         )
         self.memories = Counter(
             "siltstone_memories",
-            "Effects of long-term events, by effect (new, merged, touched, edited, superseded, summarized, archived, "
-            "restored, removed, expired, repeated, forgotten, unknown, spared, refused)",
+            "Effects of long-term events, by effect (new, merged, touched, edited, superseded, reinstated, "
+            "summarized, archived, restored, removed, expired, repeated, forgotten, unknown, spared, refused)",
             ["effect"],
             registry=registry,
         )

@@ -24,6 +24,8 @@ class Applied:
     touched: int = 0
     edited: int = 0
     superseded: int = 0
+    #: Edits by which a user says that a memory still holds.
+    reinstated: int = 0
     summarized: int = 0
     archived: int = 0
     restored: int = 0

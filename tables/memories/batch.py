@@ -26,10 +26,10 @@ from schemas.events import (
     Unpin,
 )
 from schemas.ids import beginning_ids
-from schemas.memories import Memory
-from schemas.settings import LongTermSettings
+from schemas.memories import STILL_HOLDS, Memory
+from schemas.settings import LongTermSettings, Updates
 from schemas.times import iso
-from tables.memories import archiving, items, overflow, pinning
+from tables.memories import archiving, items, overflow, pinning, superseding
 from tables.memories.applied import Applied
 from tables.memories.batching import named_ids
 from tables.memories.bounds import Bounds
@@ -39,6 +39,7 @@ from tables.memories.forgetting import forget
 from tables.memories.making import as_memory
 from tables.memories.near_copies import NearCopies
 from tables.memories.sources import said_by_both, sources
+from tables.memories.superseding import supersede
 from tables.memories.workspace import Workspace, Workspaces
 from tables.search.held import Living
 from tables.search.search_rows import SearchRows
@@ -66,6 +67,7 @@ class Batch:
     rows: SearchRows
     #: The time at which the events are applied (epoch ms).
     now: int
+    updates: Updates = "rank"
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
     #: By event id, the number (`seq`) of the memory row that has the event's text and vector.
@@ -158,7 +160,7 @@ class Batch:
             self.result.repeated += 1
             return
         supersedes = event.supersedes if isinstance(event, Remember) else []
-        twin = self._beginning(event) or self._near_copy(event, supersedes)
+        twin = self._beginning(event) or self._near_copy(event, memory, supersedes)
         if twin is not None:
             self._merge(memory, twin, event)
         else:
@@ -168,6 +170,7 @@ class Batch:
         if supersedes:
             for older in self._mine(*supersedes):
                 self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
+        self._outdate(memory.id, event.timestamp)
         if twin is None and self._may_be_too_many(memory.user_id):
             wholes = overflow.make_room(self.space, self.settings, event.timestamp, self._is_forgotten)
             self.result.summarized += len(wholes)
@@ -242,20 +245,27 @@ class Batch:
         current, loose = self.space.more
         return limit < before.current + current and before.loose + loose > 1
 
-    def _near_copy(self, event: Promotion | Remember, supersedes: Sequence[uuid.UUID]) -> Memory | None:
+    def _near_copy(
+        self, event: Promotion | Remember, memory: Memory, supersedes: Sequence[uuid.UUID]
+    ) -> Memory | None:
         """Return the first of the user's memories, stored or of this batch, that says the same as the event.
+
+        `memory` is the memory that the event would create. One with a time of validity is a memory of its own, and
+        none is merged into one that no longer held when it was said.
 
         A cosine alone is not enough: texts with other numbers or names have nearly the same vector. Skipped are:
         memories that are not current, memories that the event supersedes, items, and summaries (they have their own
         sources).
         """
-        if not self.near.any_of(event):
+        if not self.near.any_of(event) or (memory.valid_from, memory.valid_to) != (None, None):
             return None
         new = self.space.changes.new
         fresh = (new.get(self.worded[earlier]) for earlier in self.near.earlier(event) if earlier in self.worded)
         for near in (*self.near.stored(event), *fresh):
-            twin = self._as_it_is_now(near)
+            twin = self.space.as_it_is_now(near)
             if twin is None or not twin.current or twin.kind in _NO_TWINS or twin.id in supersedes:
+                continue
+            if twin.valid_to is not None and twin.valid_to <= memory.created_at:
                 continue
             if self.near.says_the_same(event, twin):
                 return twin
@@ -268,13 +278,6 @@ class Batch:
             if memory is not None and memory.current and memory.kind == "exchange":
                 return memory
         return None
-
-    def _as_it_is_now(self, memory: Memory | None) -> Memory | None:
-        """Return the memory with the batch's changes; None if the batch removed it or replaced its text."""
-        if memory is None or memory.id in self.space.gone:
-            return None
-        now = self.space.known.get(memory.id, memory)
-        return now if now.seq == memory.seq else None
 
     def _word(self, memory: Memory, event: Promotion | Remember) -> None:
         """Add a row with the event's text and vector."""
@@ -356,17 +359,17 @@ class Batch:
             self.result.refused += 1
         else:
             self.result.edited += 1
+        if (event.metadata or {}).get(STILL_HOLDS) is True:
+            self.result.reinstated += 1
+        if event.text is not None:
+            self._outdate(memory.id, event.timestamp)
+
+    def _outdate(self, memory_id: uuid.UUID, at: int) -> None:
+        if self.updates == "supersede":
+            self.result.superseded += superseding.outdate(self.space, self.rows, memory_id, at)
 
     def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
-        """Supersede a memory by a newer one. The newer one becomes current again, so that no cycle can arise."""
-        older, newer = self.space.known[older_id], self.space.known[newer_id]
-        if older_id == newer_id or older.superseded_by == newer_id:
-            return
-        self.space.change(replace(older, superseded_by=newer_id))
-        self.space.change(replace(newer, superseded_by=None))
-        self.space.note(older, at, "superseded", by=newer_id, reason=reason)
-        self.space.note(newer, at, "supersedes", memory_id=older_id, reason=reason)
-        self.result.superseded += 1
+        self.result.superseded += supersede(self.space, older_id, newer_id, at, reason)
 
     def _mine(self, *ids: uuid.UUID) -> list[Memory]:
         """Return the user's memories with these ids; other users' ids count as unknown."""

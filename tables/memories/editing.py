@@ -10,8 +10,10 @@ import orjson
 
 from schemas.events import Edit
 from schemas.fields import MAX_METADATA_BYTES
-from schemas.memories import SAID_AGAIN, Memory
+from schemas.memories import SAID_AGAIN, STILL_HOLDS, Memory
 from schemas.sources import SOURCES, sources_in, together
+from schemas.times import iso
+from tables.memories.validity import holds_again
 from tables.search.statements import statements
 
 #: The metadata key for the names of the speakers of an exchange.
@@ -33,6 +35,12 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
     elif event.metadata is not None:
         before["metadata"] = {key: memory.meta.get(key) for key in patch}
         memory = replace(memory, meta=merge_patch(memory.meta, patch))
+    if patch.get(STILL_HOLDS) is True and not (memory.current and memory.valid_to is None):
+        before |= _validity(memory)
+        memory = holds_again(memory)
+    if (event.valid_from, event.valid_to) != (None, None):
+        memory, replaced = _with_validity(memory, event)
+        before = replaced | before
     if event.text is not None:
         before["text"] = memory.text
         meta = {key: value for key, value in memory.meta.items() if key != SAID_AGAIN}
@@ -43,6 +51,26 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
             said_by = together(sources_in(memory.meta, memory.kind), event.sources)
             memory = replace(memory, meta={**memory.meta, SOURCES: said_by})
     return memory, before
+
+
+def _with_validity(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
+    """Return the memory with the event's time of validity, and its former values.
+
+    A time that would end before it begins is refused.
+    """
+    begins = memory.valid_from if event.valid_from is None else event.valid_from
+    ends = memory.valid_to if event.valid_to is None else event.valid_to
+    if begins is not None and ends is not None and ends < begins:
+        return memory, {"refused": "validity"}
+    return replace(memory, valid_from=begins, valid_to=ends), _validity(memory)
+
+
+def _validity(memory: Memory) -> dict[str, Any]:
+    """Return the values of a memory's validity for its history. Values that it does not have are left out."""
+    by = None if memory.superseded_by is None else str(memory.superseded_by)
+    times = {"valid_from": memory.valid_from, "valid_to": memory.valid_to}
+    known = {name: iso(at) for name, at in times.items() if at is not None}
+    return known if by is None else {**known, "superseded_by": by}
 
 
 def reworded(memory: Memory, copy: Memory) -> Memory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
+from tables.memories.validity import holds_again
 from tables.memories.workspace import Workspace
 
 
@@ -30,7 +31,7 @@ def forget(space: Workspace, ids: set[uuid.UUID], at: int) -> int:
             if memory.summarized_by in ids:
                 memory = replace(memory, summarized_by=None)
             if memory.superseded_by in ids:
-                memory = replace(memory, superseded_by=None)
+                memory = holds_again(memory)
             if memory is not space.known[memory.id]:
                 space.change(memory)
         space.erase(ids)

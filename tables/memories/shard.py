@@ -19,7 +19,7 @@ import numpy as np
 from schemas.errors import DataDirError
 from schemas.events import Forget, ForgetUser, LongTermEvent
 from schemas.memories import Memory
-from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.settings import LifecycleSettings, LongTermSettings, Updates
 from schemas.times import now_ms
 from tables.analysts.copy import Fingerprint
 from tables.database.database import ALONE
@@ -78,10 +78,11 @@ class Shard:
         recent: Recent | None = None,
         memory: int = ALONE,
         new_index: NewIndex = SegmentedIndex,
+        updates: Updates = "rank",
     ) -> None:
         recent = Recent() if recent is None else recent
         self.partition = partition
-        self._settings, self._lifecycle = settings, lifecycle
+        self._settings, self._lifecycle, self._updates = settings, lifecycle, updates
         self._folder, self._new_index = folder, new_index
         self._catalog = Catalog(folder / CATALOG, partition, memory)
         try:
@@ -165,7 +166,10 @@ class Shard:
         left: Sequence[LongTermEvent] = fresh
         while left:
             spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
-            batch = Batch(spaces, self.index, self._settings, together(left), vectors, self._bounds, self.rows, now)
+            batch = Batch(
+                *(spaces, self.index, self._settings, together(left), vectors, self._bounds, self.rows, now),
+                updates=self._updates,
+            )
             applied.add(batch.run())
             done = len(spaces.changes.applied)
             spaces.changes.log_end = log_end if position is None else position

@@ -94,6 +94,13 @@ class Workspace:
         fresh = {alias for alias, stands in self.aliases.items() if stands == memory_id}
         return {memory_id} | fresh | self.catalog.merged_into(self.user_id, memory_id)
 
+    def as_it_is_now(self, memory: Memory | None) -> Memory | None:
+        """Return the memory with the batch's changes; None if the batch removed it or replaced its text."""
+        if memory is None or memory.id in self.gone:
+            return None
+        now = self.known.get(memory.id, memory)
+        return now if now.seq == memory.seq else None
+
     def has(self, memory_id: uuid.UUID) -> bool:
         """Return whether this is the id of a memory, an archived memory or a near-copy."""
         if memory_id in self.known:

@@ -191,6 +191,11 @@ class SearchRows:
         self._recent.put((self, user, "memories"), found, size)
         return found
 
+    def stating(self, user_id: str, words: Sequence[int]) -> list[Memory]:
+        """Return the user's memories with a statement about the same as one of these (`Statement.word`)."""
+        held = self.of_user(user_id)
+        return self.memories(held.places[held.stated.about(words)])
+
     def candidates(self, held: Held) -> Candidates:
         """Return the data of the memories in `held` that ranking reads, in the order of `held`."""
         rows, places = self._standing.rows, held.places

@@ -14,6 +14,16 @@ from tables.search.statements import VALUE_BITS, VALUE_WIDTH
 Numbers = npt.NDArray[np.int64]
 
 
+def key_of(word: int) -> int:
+    """Return the part of a statement's word that tells what it is about."""
+    return word >> VALUE_WIDTH
+
+
+def value_of(word: int) -> int:
+    """Return the part of a statement's word that tells its value."""
+    return word & VALUE_BITS
+
+
 def about_the_same(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Return for each statement whether another one has the same key: bool[k]."""
     _, which, counts = np.unique(_keys(words), return_inverse=True, return_counts=True)
@@ -54,6 +64,19 @@ class Stated:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def by(self, moment: int, created_at: Numbers) -> Stated:
+        """Return the statements as they were known at a moment (epoch ms).
+
+        One that was said again later counts as said when its memory was created: see `created_at`, int64[n].
+        """
+        said_at = np.where(self.said_at > moment, created_at[self.rows], self.said_at)
+        return Stated(self.rows, self.words, said_at)
+
+    def about(self, words: Sequence[int]) -> Numbers:
+        """Return the rows of the memories with a statement about the same as one of these words, ascending."""
+        keys = np.array([key_of(word) for word in words], np.uint64)
+        return np.unique(self.rows[np.isin(_keys(self.words), keys)])
 
     def followed_by(self, other: Stated, rows: int) -> Stated:
         """Return these statements of `rows` memories, and those of `other`, whose memories come after them."""

@@ -30,11 +30,11 @@ CALLS: Final[dict[str, Callable[[Memory], Any]]] = {
     "search": lambda m: m.search(
         "where?", user_id="ann", top_k=3, state="cold", include_cold=True, include_all=True,
         include_short_term=False, min_relevance=0.5, filters={"importance": {"gte": 80}}, explain=True, touch=False,
-        reference_date=AT, timezone="Europe/Oslo", partial=True, at_least="t",
+        reference_date=AT, as_of=AT, timezone="Europe/Oslo", partial=True, at_least="t",
     ),
     "context": lambda m: m.context(
         user_id="ann", session_id="s1", query="where?", limit=3, memories=5, max_tokens=500, touch=False,
-        include_short_term=False, reference_date=AT.date(), timezone="Europe/Oslo", profile=True,
+        include_short_term=False, reference_date=AT.date(), as_of=AT.date(), timezone="Europe/Oslo", profile=True,
         partial=True, at_least="t",
     ),
     "exchanges": lambda m: m.exchanges(user_id="ann", session_id="s1", limit=3, at_least="t"),
@@ -44,14 +44,16 @@ CALLS: Final[dict[str, Callable[[Memory], Any]]] = {
     "remember": lambda m: m.remember(
         "Oslo", user_id="ann", kind="short_term", session_id="s1", ttl_seconds=60, importance=50,
         metadata={"a": 1}, supersedes=[ID], agent_id="a", message_ids=["m"], memory_id=ID, event_id=ID, timestamp=AT,
-        wait=True,
+        valid_from=AT, valid_to=AT, wait=True,
     ),
     "get": lambda m: m.get(ID, user_id="ann", touch=False, partial=True, at_least="t"),
     "list": lambda m: m.list(
         user_id="ann", filters=["importance:gte:80"], limit=10, after=ID, state="cold", include_cold=True,
-        include_all=True, partial=True, at_least="t",
+        include_all=True, as_of=AT.date(), timezone="Europe/Oslo", partial=True, at_least="t",
     ),
-    "update": lambda m: m.update(ID, user_id="ann", text="Oslo", metadata={"a": None}, wait=True),
+    "update": lambda m: m.update(
+        ID, user_id="ann", text="Oslo", metadata={"a": None}, valid_from=AT, valid_to=AT, wait=True
+    ),
     "forget": lambda m: m.forget(ID, user_id="ann", wait=True),
     "forget_user": lambda m: m.forget_user(user_id="ann", wait=True),
     "forget_source": lambda m: m.forget_source("token:crawler", user_id="ann", wait=True),

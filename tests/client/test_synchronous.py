@@ -10,6 +10,6 @@ CLIENT = Path(__file__).parents[2] / "client"
 
 def test_the_synchronous_client_is_what_the_asynchronous_one_gives() -> None:
     program = runpy.run_path(str(CLIENT / "synchronous.py"))
-    for source, file in program["WRITTEN"].items():
-        written = program["synchronous"]((program["FOLDER"] / source).read_text(encoding="utf-8"), file)
-        assert (program["FOLDER"] / file).read_text(encoding="utf-8") == written
+    for asynchronous, synchronous in program["MODULES"].items():
+        written = program["synchronous"](asynchronous.read_text(encoding="utf-8"))
+        assert synchronous.read_text(encoding="utf-8") == written

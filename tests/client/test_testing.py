@@ -128,3 +128,20 @@ def test_its_answers_are_dated_and_limited_like_a_workers() -> None:
     assert small.prompt.startswith("Today is Monday, 2026-01-05.\n- [2026-01-02, 3 days ago] I keep bees")
     later = memory.context(user_id="ann", session_id="s", query="bees", reference_date=date(2026, 1, 4), memories=1)
     assert [one.when for one in later.memories] == ["2026-01-02, 2 days ago"]
+
+
+def test_it_tells_what_held_then_like_a_worker() -> None:
+    memory = InMemorySiltstone(lambda: datetime(2026, 2, 1, tzinfo=UTC)).memory()
+    first, second = (datetime(2026, 1, day, 18, tzinfo=UTC) for day in (2, 9))
+    old = memory.remember("I live in Bergen", user_id="ann", timestamp=first)
+    new = memory.remember("I live in Oslo", user_id="ann", timestamp=second)
+    memory.supersede(old.event_id, by=new.event_id, user_id="ann")
+    for as_of, place in ((date(2026, 1, 2), "Bergen"), (second, "Oslo"), (None, "Oslo")):
+        (hit,) = memory.search("Where do I live?", user_id="ann", as_of=as_of).results
+        assert hit.memory == f"I live in {place}"
+        assert [one.memory for one in memory.list(user_id="ann", as_of=as_of).memories] == [hit.memory]
+    assert memory.get(old.event_id, user_id="ann").valid_to == second
+    memory.update(old.event_id, user_id="ann", metadata={"still_holds": True})
+    assert memory.list(user_id="ann").total == 2
+    memory.update(old.event_id, user_id="ann", valid_from=datetime(2025, 1, 1, tzinfo=UTC))
+    assert memory.list(user_id="ann", as_of=date(2025, 6, 1)).total == 1

@@ -72,7 +72,7 @@ def test_every_event_of_the_union_is_among_these() -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"type": "edit", "memory_id": ID}, "text or metadata"),
+        ({"type": "edit", "memory_id": ID}, "text, metadata, valid_from"),
         ({"type": "edit", "memory_id": ID, "text": ""}, "at least 1"),
         ({"type": "remember", "kind": "short_term", "session_id": "s", "text": "x", "supersedes": [ID]}, "supersed"),
     ],

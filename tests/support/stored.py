@@ -44,7 +44,8 @@ def as_version_7(folder: Path) -> None:
         db.execute("DELETE FROM shard_info WHERE key IN ('vectors_file', 'next_vectors_file')")
         db.execute("ALTER TABLE tombstones DROP COLUMN seen_at")
         for table in ("memories", "archive"):
-            db.execute(f"ALTER TABLE {table} DROP COLUMN topic")
+            for column in ("topic", "valid_from", "valid_to"):
+                db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         db.execute("DELETE FROM migrations WHERE number > 7")
     for path in folder.glob("vectors-*.f32"):
         path.unlink()

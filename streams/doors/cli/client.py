@@ -67,6 +67,11 @@ reference_date_option = click.option(
     metavar="DATE",
     help="Day or moment from which answers are dated, such as 2026-03-14.  [default: now]",
 )
+as_of_option = click.option(
+    "--as-of",
+    metavar="DATE",
+    help="Only memories that held then, a day or a moment, with those that were superseded later.",
+)
 timezone_option = click.option(
     "--timezone",
     metavar="NAME",

@@ -6,6 +6,7 @@ import click
 
 from streams.doors.cli import show
 from streams.doors.cli.client import (
+    as_of_option,
     ask,
     json_option,
     not_back,
@@ -32,6 +33,7 @@ from streams.doors.cli.client import (
 @short_term_option
 @touch_option
 @reference_date_option
+@as_of_option
 @timezone_option
 @partial_option
 @url_option
@@ -46,6 +48,7 @@ def context(
     short_term: bool,
     touch: bool,
     reference_date: str | None,
+    as_of: str | None,
     timezone: str | None,
     partial: bool,
     url: str,
@@ -55,7 +58,13 @@ def context(
 
     Without QUERY, the user's last message is the query.
     """
-    given = {"max_tokens": max_tokens, "memories": memories, "reference_date": reference_date, "timezone": timezone}
+    given = {
+        "max_tokens": max_tokens,
+        "memories": memories,
+        "reference_date": reference_date,
+        "timezone": timezone,
+        "as_of": as_of,
+    }
     asked = {
         "user_id": user,
         "session_id": session,

@@ -9,7 +9,7 @@ import click
 
 from schemas.memories import State
 from streams.doors.cli import show
-from streams.doors.cli.client import ask, filter_option, json_option, url_option
+from streams.doors.cli.client import as_of_option, ask, filter_option, json_option, url_option
 from streams.doors.cli.memory_ids import short, user_option
 
 
@@ -17,6 +17,7 @@ from streams.doors.cli.memory_ids import short, user_option
 @user_option
 @click.option("--state", type=click.Choice([state.value for state in State]), help="Only memories in this state.")
 @filter_option
+@as_of_option
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Maximum number of memories."
 )
@@ -27,6 +28,7 @@ def memories(
     user: str,
     state: str | None,
     filters: tuple[str, ...],
+    as_of: str | None,
     limit: int,
     after: uuid.UUID | None,
     url: str,
@@ -35,6 +37,7 @@ def memories(
     """List a user's memories in every state, oldest first, with the ids that `forget`, `pin` and `unpin` accept."""
     asked: dict[str, Any] = {"user_id": user, "include_all": True, "filter": filters, "limit": limit}
     asked |= ({"state": state} if state else {}) | ({"after": str(after)} if after else {})
+    asked |= {"as_of": as_of} if as_of else {}
     answer = ask(url, "GET", "/v1/memories", params=asked)
     if as_json:
         show.as_json(answer)

@@ -20,6 +20,8 @@ from streams.doors.cli.memory_ids import short, standing, wait_option
     metavar="SECONDS",
     help="Remember it only this long, with its session: a short-term memory.",
 )
+@click.option("--valid-from", metavar="DATE", help="When it begins to hold, such as 2026-03-14.  [default: now]")
+@click.option("--valid-to", metavar="DATE", help="When it ceases to hold.")
 @click.option("--importance", type=click.FloatRange(0, 100), help="0 to 100.  [default: the worker's]")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Return only when the memory can be read.")
 @wait_option
@@ -30,6 +32,8 @@ def remember(
     user: str,
     session: str | None,
     ttl_seconds: int | None,
+    valid_from: str | None,
+    valid_to: str | None,
     importance: float | None,
     wait: bool,
     seconds: float,
@@ -48,6 +52,8 @@ def remember(
         "session_id": session,
         "ttl_seconds": ttl_seconds,
         "importance": importance,
+        "valid_from": valid_from,
+        "valid_to": valid_to,
     }
     body = {name: value for name, value in given.items() if value is not None}
     late = f"it was not {'remembered' if ttl_seconds is None else 'noted'} within {seconds:g} s"

@@ -9,6 +9,7 @@ import click
 from schemas.memories import SHORT_TERM, SHOWN_FROM, State
 from streams.doors.cli import show
 from streams.doors.cli.client import (
+    as_of_option,
     ask,
     filter_option,
     json_option,
@@ -43,6 +44,7 @@ from streams.doors.cli.client import (
 @click.option("--explain", is_flag=True, help="Show why each memory was found: cosine and BM25, with their ranks.")
 @touch_option
 @reference_date_option
+@as_of_option
 @timezone_option
 @partial_option
 @url_option
@@ -60,6 +62,7 @@ def search(
     explain: bool,
     touch: bool,
     reference_date: str | None,
+    as_of: str | None,
     timezone: str | None,
     partial: bool,
     url: str,
@@ -70,7 +73,7 @@ def search(
     The table shows the best result and other likely answers. A line below it says how many results are left out.
     `forget`, `pin` and `unpin` accept the ids in the table.
     """
-    given = {"reference_date": reference_date, "timezone": timezone}
+    given = {"reference_date": reference_date, "timezone": timezone, "as_of": as_of}
     body = {
         "user_id": user,
         "query": query,

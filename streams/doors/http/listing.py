@@ -5,14 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
 from fastapi import Depends, HTTPException, Query
 
 from schemas.lifecycle import score_of, state_of, wanted_states
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
-from streams.recall.filtering import Filter, matching
+from streams.doors.http.reference import GivenAsOf
+from streams.recall.filtering import Condition, Filter, matching
 from streams.runtime.cancellation import cancellable
 from tables.memories.catalog.archive import Archived
 from tables.memories.items import is_expired
@@ -25,19 +26,30 @@ PageSize = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[uuid.UUID | None, Query(description="list the memories after this one")]
 
 
-def _states(
+class Among(NamedTuple):
+    """The states of memories, and whether those are included that another memory replaces."""
+
+    states: frozenset[State]
+    replaced: bool
+
+
+def _among(
     state: State | None = None,
     include_cold: bool = False,
     include_all: bool = False,
+    as_of: GivenAsOf = None,
     cold: Annotated[bool, Query(alias="includeCold", include_in_schema=False)] = False,
     all_states: Annotated[bool, Query(alias="includeAll", include_in_schema=False)] = False,
-) -> frozenset[State]:
-    return wanted_states(state=state, include_all=include_all or all_states, include_cold=include_cold or cold)
+) -> Among:
+    every = include_all or all_states or as_of is not None
+    states = wanted_states(state=state, include_all=every, include_cold=include_cold or cold)
+    return Among(states, as_of is not None or (every and state is None))
 
 
-#: The states of the memories to list. They are given by the same parameters as in a search. By default, only active
-#: memories are listed. The names of the parameters may also be written in camelCase.
-States = Annotated[frozenset[State], Depends(_states)]
+#: The memories to list. They are given by the same parameters as in a search. By default, only active memories are
+#: listed that no other memory replaces, and with `as_of` all. The names of the parameters may also be
+#: written in camelCase.
+Listed = Annotated[Among, Depends(_among)]
 
 
 def conditions_of(filters: list[str]) -> Sequence[Filter]:
@@ -53,15 +65,16 @@ class PageQuery:
     """A request for one page of a user's memories.
 
     The page begins after the memory `after` and has at most `limit` memories that match all conditions. `states` are
-    the states of these memories at the time `now` (epoch ms).
+    the states of these memories at the time `now` (epoch ms). Unless `replaced`, no other memory replaces them.
     """
 
     user_id: str
-    conditions: Sequence[Filter]
+    conditions: Sequence[Condition]
     limit: int
     after: uuid.UUID | None
     states: frozenset[State] = frozenset(State)
     now: int = 0
+    replaced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,7 @@ def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettin
         memory
         for memory in matching(cancellable(shard.memories_of(wanted.user_id)), wanted.conditions)
         if state_of(score_of(memory, wanted.now, lifecycle), lifecycle) in wanted.states
+        and (wanted.replaced or memory.current)
         and not is_expired(memory, wanted.now)
     ]
     return _page(found, wanted, lambda memory: memory.id)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, Field, model_validator
 
-from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
+from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin, ValidFrom, ValidTo, check_validity
 from schemas.fields import MAX_METADATA_BYTES, Content, Metadata
 from schemas.ids import Id
 from schemas.memories import Memory
@@ -22,9 +22,11 @@ from streams.doors.http.accepted import Accepted
 from streams.doors.http.asker import Asker, sources_by
 from streams.doors.http.consistency import Consistency, Wait
 from streams.doors.http.forget_source import ForgottenSource, forget_source
-from streams.doors.http.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
+from streams.doors.http.listing import After, Filters, Listed, PageQuery, PageSize, conditions_of, page_of_memories
 from streams.doors.http.partial import MayBePartial, Partial, said
+from streams.doors.http.reference import GivenAsOf, GivenZone, as_of_of, reference_of
 from streams.doors.http.shown import ShownMemory, command, shown
+from streams.recall.filtering import Condition, HeldAt
 from streams.service import MemoryService
 from tables.memories.editing import outgrows
 
@@ -40,7 +42,10 @@ class OneMemory(ShownMemory, MayBePartial):
 
 
 class MemoryChange(BaseModel):
-    """New values of a memory. Omitted fields stay as they are."""
+    """New values of a memory. Omitted fields stay as they are.
+
+    With the metadata `"still_holds": true`, the memory is not updated or superseded by another one, and holds again.
+    """
 
     user_id: Id
     text: Annotated[Content, Field(min_length=1)] | None = None
@@ -48,10 +53,14 @@ class MemoryChange(BaseModel):
         default=None, description="merged into the existing metadata; a null removes its key"
     )
 
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+
     @model_validator(mode="after")
     def _changes_something(self) -> MemoryChange:
-        if self.text is None and self.metadata is None:
-            raise ValueError("give text or metadata")
+        if (self.text, self.metadata, self.valid_from, self.valid_to) == (None, None, None, None):
+            raise ValueError("give text, metadata, valid_from or valid_to")
+        check_validity(self.valid_from, self.valid_to)
         return self
 
 
@@ -85,18 +94,27 @@ def memory_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/memories", dependencies=reads)
     async def memories(
         user_id: Id,
-        states: States,
+        among: Listed,
         allowed: Partial,
         filters: Filters = [],  # noqa: B006
         limit: PageSize = 50,
         after: After = None,
+        as_of: GivenAsOf = None,
+        timezone: GivenZone = None,
     ) -> MemoriesResponse:
         """The user's memories, oldest first: the active ones, unless `state`, `include_all` or `include_cold` is set.
+
+        Memories that another one replaces are listed with `include_all`, or with `as_of` if they held then. With
+        `as_of`, the list has the memories that held at that time.
 
         A list does not count as an access. With `partial=allow`, the response does not wait for the recovery of the
         user's partition: it lists the memories that are already recovered.
         """
-        wanted = PageQuery(user_id, conditions_of(filters), limit, after, states, service.clock.now())
+        moment = None if as_of is None else as_of_of(as_of, reference_of(service, None, timezone).zone)
+        conditions: list[Condition] = [*conditions_of(filters)]
+        if moment is not None:
+            conditions.append(HeldAt(moment))
+        wanted = PageQuery(user_id, conditions, limit, after, among.states, service.clock.now(), among.replaced)
         page, behind = await service.users.ask_partly(
             allowed, user_id, page_of_memories, wanted, service.settings.lifecycle
         )
@@ -118,8 +136,12 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
     async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait, asker: Asker) -> Accepted:
-        """Edit text or metadata of a memory. A new text is embedded. The memory's history keeps the old values."""
+        """Edit text, metadata or validity of a memory. A new text is embedded. The history keeps the old values."""
         found = await service.one(change.user_id, memory_id)
+        begins = found.valid_from if change.valid_from is None else change.valid_from
+        ends = found.valid_to if change.valid_to is None else change.valid_to
+        if begins is not None and ends is not None and ends < begins:
+            raise HTTPException(422, f"valid_to: the memory would hold from {iso(begins)} until {iso(ends)}")
         if change.metadata is not None and outgrows(found.meta, change.metadata):
             raise HTTPException(
                 422, f"metadata: merged into the memory's own, it has more than {MAX_METADATA_BYTES} bytes of JSON"

@@ -130,6 +130,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "POST /ui/memories/{memory_id}/unpin": Policy(About.PAGE, WRITE),
     "POST /ui/memories/{memory_id}/edit": Policy(About.PAGE, WRITE),
     "POST /ui/memories/{memory_id}/supersede": Policy(About.PAGE, WRITE),
+    "POST /ui/memories/{memory_id}/hold": Policy(About.PAGE, WRITE),
     "POST /ui/memories/{memory_id}/archive": Policy(About.PAGE, WRITE),
     "POST /ui/memories/{memory_id}/restore": Policy(About.PAGE, WRITE),
     "POST /ui/memories/{memory_id}/forget": Policy(About.PAGE, WRITE),

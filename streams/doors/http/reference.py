@@ -1,14 +1,14 @@
-"""The fields `reference_date` and `timezone` of questions: when they are asked, and from when answers are dated."""
+"""The times of questions: when they are asked and from when answers are dated, and as of when memories held."""
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import Annotated
 
 from fastapi import HTTPException
 from pydantic import AfterValidator, Field
 
-from schemas.times import ZoneName, known_zone, parse_local
+from schemas.times import DAY_END, ZoneName, known_zone, parse_local
 from streams.recall.dates import ReferenceDate
 from streams.service import MemoryService
 
@@ -25,6 +25,13 @@ GivenDate = Annotated[
         "ISO 8601 or epoch milliseconds; default: now"
     ),
 ]
+GivenAsOf = Annotated[
+    Annotated[str | int, AfterValidator(_readable)] | None,
+    Field(
+        description="only memories that held at this moment, or at the end of this day, in all states unless `state` "
+        "is given, with those that were superseded later"
+    ),
+]
 GivenZone = Annotated[
     ZoneName | None,
     Field(description="the user's time zone, such as Europe/Oslo; default: `agents.summary.timezone`"),
@@ -37,3 +44,11 @@ def reference_of(service: MemoryService, day: str | int | None, zone: str | None
         return service.reference(day, None if zone is None else known_zone(zone))
     except ValueError as exc:  # at the first and the last day that there are, in some zones
         raise HTTPException(422, f"reference_date: {exc}") from exc
+
+
+def as_of_of(given: str | int | None, zone: tzinfo) -> int | None:
+    """Return the moment at which memories must have held (epoch ms): the end of a day that is given."""
+    try:
+        return None if given is None else parse_local(given, zone, DAY_END)
+    except ValueError as exc:
+        raise HTTPException(422, f"as_of: {exc}") from exc

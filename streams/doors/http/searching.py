@@ -14,7 +14,7 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from streams.doors.http.consistency import AtLeast, Consistency
 from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, said
-from streams.doors.http.reference import GivenDate, GivenZone, reference_of
+from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, as_of_of, reference_of
 from streams.recall.filtering import Filter
 from streams.recall.query import Query
 from streams.service import MemoryService
@@ -59,6 +59,7 @@ class SearchRequest(BaseModel):
     touch: bool = Field(default=True, description="false: results do not count as accessed (evaluation, prefetch)")
     reference_date: GivenDate = None
     timezone: GivenZone = None
+    as_of: GivenAsOf = None
     partial: Allowed = Field(default="never", description=f"{MEANING}. Also a query parameter")
 
 
@@ -83,7 +84,8 @@ def search_routes(service: MemoryService) -> APIRouter:
         Exchanges of all sessions can be found as soon as they are in their windows, until they expire. An exchange
         has the state `short_term`, and the id that its memory would have. If this memory exists, the exchange is not
         returned. If the query is a question that was also sent as a message and is not answered yet, this message is
-        not returned either. A memory with a relevance of at least `lifecycle.access_min_relevance` counts as
+        not returned either. With `as_of`, the results are what held at that time, and statements that were made later
+        update none of them. A memory with a relevance of at least `lifecycle.access_min_relevance` counts as
         accessed, unless `touch` is false.
 
         While the user's partition is being recovered, the response waits, or is 503 if the recovery takes too long.
@@ -92,19 +94,23 @@ def search_routes(service: MemoryService) -> APIRouter:
         """
         allowed = allowed or request.partial == "allow"
         wanted = request.state
-        states = wanted_states(state=wanted, include_all=request.include_all, include_cold=request.include_cold)
+        reference = reference_of(service, request.reference_date, request.timezone)
+        as_of = as_of_of(request.as_of, reference.zone)
+        every = request.include_all or as_of is not None
+        states = wanted_states(state=wanted, include_all=every, include_cold=request.include_cold)
         query = Query(
             request.user_id,
             request.query,
             request.top_k or settings.long_term.top_k,
             states,
             request.explain,
-            replaced=request.include_all and wanted is None,
+            replaced=(request.include_all and wanted is None) or as_of is not None,
             min_relevance=request.min_relevance,
             filters=request.filters,
             touch=request.touch,
             short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
-            reference=(reference := reference_of(service, request.reference_date, request.timezone)),
+            reference=reference,
+            as_of=as_of,
         )
         await consistency.reached(request.user_id, at_least)
         found = await service.search(query, allowed)

@@ -16,7 +16,7 @@ from streams.doors.http.consistency import Consistency
 from streams.doors.http.notes import ShownNote
 from streams.doors.http.partial import MayBePartial, Partial, said
 from streams.doors.http.profile import ShownProfile
-from streams.doors.http.reference import GivenDate, GivenZone, reference_of
+from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, as_of_of, reference_of
 from streams.intake.user_sessions import WindowExchange
 from streams.recall.context import LEAST_TOKENS, MOST_TOKENS, ContextQuery
 from streams.service import MemoryService
@@ -106,6 +106,7 @@ def session_routes(service: MemoryService) -> APIRouter:
         include_short_term: bool = True,
         reference_date: GivenDate = None,
         timezone: GivenZone = None,
+        as_of: GivenAsOf = None,
         profile: Annotated[bool, Parameter(description="begin the prompt with the user's profile")] = False,
     ) -> ContextResponse:
         """The context that an assistant needs before it answers: newest exchanges, notes, top memories, and a prompt.
@@ -114,6 +115,8 @@ def session_routes(service: MemoryService) -> APIRouter:
         memories (state `short_term`), except those in `exchanges`. The prompt repeats nothing. Memories that are
         relevant enough count as accessed, unless `touch` is false. The prompt begins with the day, and each memory
         has its date and age, unless `recall.dates` is off.
+
+        With `as_of`, the memories are those that held at that time.
 
         With `max_tokens`, the prompt has the notes, the newest exchanges (at most half of the rest), and as many
         memories as fit, pinned ones first, then the most relevant. Nothing is cut; `left_out` counts the rest.
@@ -134,7 +137,8 @@ def session_routes(service: MemoryService) -> APIRouter:
             touch=touch,
             short_term=include_short_term,
             partial=allowed,
-            reference=reference_of(service, reference_date, timezone),
+            reference=(reference := reference_of(service, reference_date, timezone)),
+            as_of=as_of_of(as_of, reference.zone),
             profile=profile,
         )
         found = await service.context(asked)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from schemas.events import LONG_TERM_EVENT, LongTermEvent, Parts, Pin, Promotion, Remember
+from schemas.events import LONG_TERM_EVENT, Edit, LongTermEvent, Parts, Pin, Promotion, Remember
 from schemas.exported import ExportedMemory
 from schemas.ids import event_id
 from schemas.record_values import invalid
@@ -49,6 +49,7 @@ def events_of(value: Mapping[str, Any], user: str | None) -> Iterator[LongTermEv
             return
         memory = ExportedMemory.model_validate(fields)
         yield _made(memory)
+        yield from _validity(memory)
     except ValidationError as exc:
         raise invalid(exc) from exc
     if memory.pinned and not _born_pinned(memory):
@@ -57,6 +58,19 @@ def events_of(value: Mapping[str, Any], user: str | None) -> Iterator[LongTermEv
             user_id=memory.user_id,
             timestamp=_aged_from(memory),
             memory_id=memory.id,
+        )
+
+
+def _validity(memory: ExportedMemory) -> Iterator[Edit]:
+    """Yield the event that gives a promoted exchange its time of validity. Other kinds are created with theirs."""
+    if memory.kind == "exchange" and (memory.valid_from, memory.valid_to) != (None, None):
+        yield Edit(
+            event_id=event_id("import", memory.user_id, memory.id, "validity"),
+            user_id=memory.user_id,
+            timestamp=_aged_from(memory),
+            memory_id=memory.id,
+            valid_from=memory.valid_from,
+            valid_to=memory.valid_to,
         )
 
 

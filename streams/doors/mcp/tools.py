@@ -37,6 +37,9 @@ Cold = Annotated[bool, Field(description="include cold memories, which were not 
 ReferenceDate = Annotated[
     str | None, Field(description="the day of the question, such as 2026-03-14; if omitted, today")
 ]
+AsOf = Annotated[
+    str | None, Field(description="a day such as 2026-03-14: only what held then, also if it was replaced later")
+]
 AllStates = Annotated[bool, Field(description="include cold, deprecated and replaced memories")]
 
 
@@ -94,6 +97,7 @@ class Tools:
         include_cold: Cold = False,
         include_all: AllStates = False,
         reference_date: ReferenceDate = None,
+        as_of: AsOf = None,
         user_id: User = None,
     ) -> Annotated[CallToolResult, SearchResponse]:
         """Find memories that answer a question, and recent exchanges (state short_term)."""
@@ -103,6 +107,7 @@ class Tools:
             "include_cold": include_cold,
             "include_all": include_all,
             "reference_date": reference_date,
+            "as_of": as_of,
             "user_id": user_id,
         }
         answer = await self._ask("POST", "/v1/search", json=asked)
@@ -121,6 +126,7 @@ class Tools:
             ),
         ] = None,
         reference_date: ReferenceDate = None,
+        as_of: AsOf = None,
         profile: Annotated[bool, Field(description="begin with who the user is, as get_profile tells")] = False,
         user_id: User = None,
     ) -> Annotated[CallToolResult, ContextResponse]:
@@ -130,6 +136,7 @@ class Tools:
             "q": query,
             "max_tokens": max_tokens,
             "reference_date": reference_date,
+            "as_of": as_of,
             "profile": profile,
             "user_id": user_id,
         }
@@ -150,6 +157,7 @@ class Tools:
         after: Annotated[uuid.UUID | None, Field(description="for the next page: `next` of the page before")] = None,
         include_cold: Cold = False,
         include_all: AllStates = False,
+        as_of: AsOf = None,
         user_id: User = None,
     ) -> Annotated[CallToolResult, MemoriesResponse]:
         """List memories, oldest first, page by page: the active ones, unless others are requested."""
@@ -158,6 +166,7 @@ class Tools:
             "after": None if after is None else str(after),
             "include_cold": include_cold,
             "include_all": include_all,
+            "as_of": as_of,
             "user_id": user_id,
         }
         answer = await self._ask("GET", "/v1/memories", params=asked)

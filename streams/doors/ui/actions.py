@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from schemas.events import Archive, Edit, Forget, LongTermEvent, Pin, Remember, Restore, Supersede, Unpin
 from schemas.ids import Id
+from schemas.memories import STILL_HOLDS
 from schemas.places import Place
 from schemas.record_values import invalid
 from schemas.times import now_ms
@@ -34,6 +35,7 @@ SAID: Final = {
     "unpinned": "The memory is not pinned any more and decays again.",
     "edited": "The memory is corrected. Its history keeps the old text.",
     "superseded": "The memory is replaced by a newer one.",
+    "holds": "The memory holds again, whatever a newer one states.",
     "archived": "The memory is archived. Only a search of the archive finds it.",
     "restored": "The memory is restored, as if it were accessed now.",
     "forgotten": "The memory is forgotten. A replay does not bring it back.",
@@ -104,6 +106,13 @@ def action_routes(service: MemoryService) -> APIRouter:
                 remember = command(Remember, user_id, text=text, session_id=of, supersedes=[older.id])
                 event = service.importance.weighed(remember)
         return back(fields, user_id, older.id, await done(service, event, "superseded"))
+
+    @api.post("/ui/memories/{memory_id}/hold")
+    async def hold(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        """Undo that the memory was superseded, or that its time of validity ended."""
+        found = await service.one(user_id, memory_id)
+        event = command(Edit, user_id, memory_id=found.id, metadata={STILL_HOLDS: True})
+        return back(fields, user_id, found.id, await done(service, event, "holds"))
 
     @api.post("/ui/memories/{memory_id}/archive")
     async def archive(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:

@@ -58,5 +58,5 @@ def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recal
         clock=context.clock,
         partitions=context.partitions,
         lifecycle=context.settings.lifecycle,
-        updates=context.settings.memory.updates == "rank",
+        updates=context.settings.memory.updates != "off",
     )

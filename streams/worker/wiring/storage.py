@@ -27,6 +27,7 @@ class Storage:
             Embedding(settings.embedder()),
             on_failure=on_failure,
             memory=memory,
+            updates=settings.memory.updates,
         )
 
     def start(self) -> None:

@@ -14,6 +14,17 @@ CREATE MACRO scores_at(moment) AS TABLE
         FROM memories, copy_info
     );
 
+-- The memories that held at a moment, with those that were superseded later: FROM held_at(TIMESTAMP '2026-03-01').
+-- As in schemas/memories.py; a test compares the two.
+CREATE MACRO held_at(moment) AS TABLE
+    SELECT *
+    FROM memories
+    WHERE
+        (valid_to IS NULL OR moment < valid_to)
+        AND moment >= coalesce(
+            valid_from, CASE WHEN valid_to <= created_at THEN '-infinity'::TIMESTAMP ELSE created_at END
+        );
+
 -- Each memory with its score and state as of copy_info.as_of.
 CREATE VIEW scores AS
 SELECT * EXCLUDE (active, cold) REPLACE (state_of(score, active, cold) AS state)

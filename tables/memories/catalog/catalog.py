@@ -252,7 +252,8 @@ class Catalog(CatalogQueries):
             "UPDATE memories SET importance = staging.importance, "
             "last_accessed = staging.last_accessed, access_count = staging.access_count, "
             "pinned = staging.pinned, meta = staging.meta, summarized_by = staging.summarized_by, "
-            "superseded_by = staging.superseded_by FROM staging WHERE memories.seq = staging.seq",
+            "superseded_by = staging.superseded_by, valid_from = staging.valid_from, valid_to = staging.valid_to "
+            "FROM staging WHERE memories.seq = staging.seq",
         )
 
     def _add_sources(self, memories: Sequence[Memory]) -> None:

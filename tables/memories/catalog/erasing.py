@@ -83,9 +83,10 @@ class Erasing(Part):
             "(user_id IN (SELECT user_id FROM users) OR (user_id, memory_id) IN (SELECT (user_id, id) FROM staged))",
             {"ours": list(OUR_REASONS)},
         )
-        for column in ("summarized_by", "superseded_by"):
+        again = ", valid_from = CASE WHEN valid_from = valid_to THEN NULL ELSE valid_from END, valid_to = NULL"
+        for column, with_it in (("summarized_by", ""), ("superseded_by", again)):
             self._db.execute(
-                f"UPDATE archive SET {column} = NULL FROM staged "
+                f"UPDATE archive SET {column} = NULL{with_it} FROM staged "
                 f"WHERE archive.user_id = staged.user_id AND archive.{column} = staged.id"
             )
         self._info.write(ShardInfo(to_erase=True))

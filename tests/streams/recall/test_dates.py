@@ -38,22 +38,22 @@ NOON = ReferenceDate(at("2026-11-28T12:00"), UTC)
     ],
 )
 def test_how_long_ago_a_day_is(day: str, english: str, chinese: str) -> None:
-    assert NOON.seen(at(f"{day}T23:59"), "I live in Oslo") == f"{day}, {english}"
-    assert NOON.seen(at(f"{day}T00:00"), "我住在青岛") == f"{day}，{chinese}"
+    assert NOON.said(at(f"{day}T23:59"), "I live in Oslo") == f"{day}, {english}"
+    assert NOON.said(at(f"{day}T00:00"), "我住在青岛") == f"{day}，{chinese}"
 
 
 def test_no_age_is_one_of_something() -> None:
     """One day has a word of its own, and there is no age of 1 week, 1 month or 1 year."""
     for days in range(2, 1_500):
-        assert NOON.seen(NOON.moment - days * 86_400_000, "hi").split(", ")[1].split()[0] != "1"
+        assert NOON.said(NOON.moment - days * 86_400_000, "hi").split(", ")[1].split()[0] != "1"
 
 
 def test_a_day_is_that_of_the_users_zone() -> None:
     """At noon in London, it is already the next day on the other side."""
     auckland = ReferenceDate(NOON.moment, ZoneInfo("Pacific/Auckland"))
     assert opening(auckland.day) == "Today is Sunday, 2026-11-29."
-    assert auckland.seen(NOON.moment - 3_600_000, "hi") == "2026-11-29, today"
-    assert auckland.seen(NOON.moment - 2 * 3_600_000, "hi") == "2026-11-28, yesterday"
+    assert auckland.said(NOON.moment - 3_600_000, "hi") == "2026-11-29, today"
+    assert auckland.said(NOON.moment - 2 * 3_600_000, "hi") == "2026-11-28, yesterday"
     assert auckland.clock(NOON.moment) == "2026-11-29 01:00"
     west = ReferenceDate(NOON.moment, timezone(timedelta(hours=-12)))
     assert west.clock(NOON.moment) == "2026-11-28 00:00"

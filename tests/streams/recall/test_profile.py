@@ -116,6 +116,8 @@ def test_a_statement_is_replaced_even_by_one_that_has_faded() -> None:
     "fields",
     [
         {"superseded_by": uuid.uuid4()},
+        {"valid_to": NOW},
+        {"valid_from": NOW + 1},
         {"summarized_by": uuid.uuid4()},
         {"last_accessed": NOW - 3000 * DAY},
         {"kind": "item", "pinned": True},
@@ -124,6 +126,12 @@ def test_a_statement_is_replaced_even_by_one_that_has_faded() -> None:
 )
 def test_what_no_search_shows_by_itself_is_not_in_a_profile(fields: dict[str, Any]) -> None:
     assert profile(memory("I live in Bergen.", **fields)) == Profile()
+
+
+def test_a_memory_is_shown_while_it_holds() -> None:
+    assert texts(profile(memory("I live in Bergen.", valid_from=NOW, valid_to=NOW + 1)))
+    moved = memory("I moved to Oslo.", 2, valid_from=NOW + DAY)
+    assert texts(profile(memory("I live in Bergen.", 1), moved)) == ["I live in Bergen."], "not yet"
 
 
 def test_a_cold_memory_is_shown() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC
 
 import pytest
@@ -17,7 +18,7 @@ from tests.support.making import START
 
 HOUR, DAY = 3_600_000, 86_400_000
 TODAY = ReferenceDate(START + 40 * DAY, UTC)
-UNDATED = Prompt(None)
+UNDATED = Prompt(replace(TODAY, dates=False))
 
 
 def hit(text: str, when: str | None = None) -> SearchHit:

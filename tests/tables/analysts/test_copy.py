@@ -115,6 +115,17 @@ def test_scores_and_states_are_those_of_the_stated_moment(catalog: Catalog, tmp_
     assert read(made, "FROM score_histogram") == histogram
 
 
+def test_what_held_is_by_the_workers_own_rule(catalog: Catalog, tmp_path: Path) -> None:
+    ends = [(None, None), (None, 3), (1, 3), (3, None), (None, -2), (2, 2)]
+    at = {None: None} | {day: START + day * DAY_MS for day in (-2, 1, 2, 3)}
+    kept = [memory(seq, valid_from=at[begin], valid_to=at[end]) for seq, (begin, end) in enumerate(ends, 1)]
+    catalog.write(adding(*kept), START)
+    made = copy_of(tmp_path, catalog)
+    for moment in (START + day * DAY_MS // 2 for day in range(-6, 9)):
+        rows = read(made, f"SELECT seq FROM held_at(make_timestamp_ms({moment})) ORDER BY seq")
+        assert [seq for (seq,) in rows] == [one.seq for one in kept if one.held_at(moment)]
+
+
 def test_rates_cover_the_days_since_the_first_change(catalog: Catalog, tmp_path: Path) -> None:
     catalog.write(adding(memory(1), memory(2)), START)
     catalog.ageing.recompute(HALVED, LIFECYCLE)

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from schemas.events import Archive, Pin
+from schemas.events import Archive, Pin, Supersede
 from schemas.lifecycle import wanted_states
 from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
@@ -98,6 +98,16 @@ def test_a_list_takes_the_state_filters_of_a_search(shard: Shard, asked: dict[st
         [str(IDS[n]) for n in listed],
         len(listed),
     )
+
+
+def test_what_a_newer_memory_replaces_is_listed_only_if_it_is_asked_for(shard: Shard) -> None:
+    """As in a search."""
+    shard.apply([event(Supersede, memory_id=IDS[0], by=IDS[5])], {}, START)
+    api = FastAPI()
+    api.include_router(memory_routes(cast(MemoryService, OneShard(shard, START))))
+    for asked, total in (({}, 5), ({"include_cold": "true"}, 5), ({"state": "active"}, 5), ({"include_all": "1"}, 6)):
+        answer = TestClient(api).get("/v1/memories", params={"user_id": "u", **asked}).json()
+        assert (answer["total"], str(IDS[0]) in str(answer)) == (total, total == 6)
 
 
 def test_the_archive_has_pages_too(shard: Shard) -> None:

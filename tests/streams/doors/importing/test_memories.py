@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from schemas.events import LONG_TERM_EVENT, Archive, LongTermEvent, Pin, Promotion, Remember, Supersede
+from schemas.events import LONG_TERM_EVENT, Archive, Edit, LongTermEvent, Pin, Promotion, Remember, Supersede
 from schemas.times import iso
 from streams.doors.importing.formats import Format
 from streams.doors.importing.found import Found, NotReadable, Record
@@ -146,6 +146,18 @@ def test_an_exported_exchange_is_the_promotion_that_it_was() -> None:
     assert (str(event.memory_id), event.text, event.importance, event.pinned) == (FIRST, "Ann: I ski", 82.5, True)
     assert (event.started_at, event.timestamp, event.parts.total) == (START, START + 5000, 700)
     assert (event.speakers, event.metadata, event.message_ids) == (["Ann"], {"mood": "fine"}, ["m1", "m2"])
+
+
+def test_an_exchange_gets_the_time_in_which_it_held_by_an_edit_and_others_are_made_with_it() -> None:
+    line = {**EXCHANGE, "valid_from": iso(START - 5), "valid_to": iso(START + 9)}
+    promoted, edit = events(found([line], GIVEN))
+    assert isinstance(promoted, Promotion)
+    assert isinstance(edit, Edit)
+    assert (str(edit.memory_id), edit.valid_from, edit.valid_to) == (FIRST, START - 5, START + 9)
+    assert (edit.text, edit.metadata) == (None, None)
+    (remembered, *_) = events(found([{**line, "kind": "remember"}], GIVEN))
+    assert isinstance(remembered, Remember)
+    assert (remembered.valid_from, remembered.valid_to) == (START - 5, START + 9)
 
 
 def test_what_was_remembered_and_pinned_comes_as_two_events() -> None:

@@ -171,7 +171,9 @@ async def test_a_memory_is_pinned_corrected_replaced_archived_restored_and_forgo
     await done(here, http, f"{address}/edit?user_id=u", text="I live in Bergen")
     assert "I live in Bergen" in await page()
     await done(here, http, f"{address}/supersede?user_id=u", by=str(uuid.UUID(int=8)))
-    assert "replaced by a newer one" in await page()
+    assert ("replaced by a newer one" in await page(), "held until" in await page()) == (True, True)
+    await done(here, http, f"{address}/hold?user_id=u")
+    assert ("replaced by a newer one" in await page(), "It still holds" in await page()) == (False, False)
     await done(here, http, f"{address}/archive?user_id=u")
     assert "Restore" in await page()
     assert "I live in Bergen" in (await http.get("/ui/memories?user_id=u&state=archived")).text

@@ -1,4 +1,4 @@
-"""Requests of the client for asyncio. `make client` writes the synchronous ones, `requests.py`, from it."""
+"""The client's connection for asyncio. `make client` writes the synchronous one, `connection.py`, from it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Self, TypeVar
 import httpx
 from tenacity import AsyncRetrying
 
-from siltstone_client import answers
 from siltstone_client.answering import answer_of, unanswered
+from siltstone_client.answers import Answer
 from siltstone_client.calls import Call
 from siltstone_client.connecting import client_options, request_options
 from siltstone_client.own_writes import OwnWrites
 from siltstone_client.retrying import Retries
 
-T = TypeVar("T", bound=answers.Answer)
+T = TypeVar("T", bound=Answer)
 
 
-class AsyncRequests:
-    """The connections of a client, and its attempts of a call. `AsyncMemory` describes the parameters."""
+class AsyncConnection:
+    """Makes calls to a worker, and repeats those that failed. `AsyncMemory` describes the options."""
 
     def __init__(
         self,
