@@ -29,6 +29,8 @@ from streams.memory.reembedding import Reembedder
 from streams.memory.writes import Writes
 from streams.recall.context import Context, ContextQuery, context_of
 from streams.recall.dates import ReferenceDate
+from streams.recall.profile import MOST_TOKENS, Profile, profile_of
+from streams.recall.profile_reading import Readings
 from streams.recall.query import Hits, Query
 from streams.recall.search import Recall
 from streams.recall.windows import ShownWindow
@@ -90,7 +92,7 @@ class MemoryService:
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall = summaries, recall
         self.cleanup, self.reembedder, self.live = cleanup, reembedder, live
-        self._analytics, self.spans = analytics, spans
+        self._analytics, self.spans, self._readings = analytics, spans, Readings()
         self.users = UserShards(shards, settings.kafka.partitions, health, clock, long_term.caught_up)
         self.writes = Writes(
             kafka=settings.kafka,
@@ -188,10 +190,28 @@ class MemoryService:
                 # some exchanges may be forgotten by now
                 window = self.sessions.window(user_id, session_id, asked.exchanges)
         notes = [] if away else self.sessions.notes(user_id, session_id)
+        profile = None
+        if asked.profile:
+            profile, _ = await self.profile(user_id, reference, partial, most_tokens=asked.profile_tokens)
         # In a thread: a long prompt has many tokens to be estimated, a tenth of a second for 250,000.
-        context = await asyncio.to_thread(context_of, asked, reference, hits, notes, window, usual=usual)
+        context = await asyncio.to_thread(
+            context_of, asked, reference, hits, notes, window, usual=usual, profile=profile
+        )
         self.recall.count(query, context.hits)
         return replace(context, behind=behind)
+
+    async def profile(
+        self, user_id: str, reference: ReferenceDate, partial: bool = False, *, most_tokens: int = MOST_TOKENS
+    ) -> tuple[Profile, Sequence[Behind]]:
+        """Return who the user is, and the parts of the user's partition that are still being recovered.
+
+        It is computed from the memories that are there now. This counts as no access.
+        """
+        held, behind = await self.users.ask_partly(partial, user_id, Shard.memories_of, user_id)
+        now, lifecycle = self.clock.now(), self.settings.lifecycle
+        # In a thread: the first profile of a user with a thousand memories takes a tenth of a second.
+        asked = (held, reference, now, lifecycle, most_tokens, self._readings)
+        return await asyncio.to_thread(profile_of, *asked), behind
 
     # Memories
 

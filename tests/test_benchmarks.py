@@ -13,7 +13,7 @@ import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 from click.testing import CliRunner
 
-from benchmarks import intake, retrieval, scale, summaries, sustained
+from benchmarks import intake, retrieval, scale, summaries, sustained, user_profile
 from benchmarks.load.topics import deleted_afterwards, of_its_own
 from benchmarks.state import changes, filling, legs, silence
 from benchmarks.sustained import in_a_line
@@ -189,3 +189,32 @@ def test_a_leg_that_is_not_there_is_one_line() -> None:
     done = CliRunner().invoke(scale.main, ["--legs", "memory,everything"])
     assert done.exit_code == 2
     assert "everything: choose from memory, windows, restart, checkpoint, rebuild, warm" in done.stderr
+
+
+def test_profiles_are_timed_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_profile, "COUNTS", (3,))
+    said = [
+        ("user", "I live in Oslo."),
+        ("assistant", "I live in a box."),
+        ("user", "Hi!"),
+        ("user", "My sister Anna lives with us."),
+    ]
+    file = tmp_path / "messages.jsonl"
+    records = [
+        {
+            "user_id": "ann",
+            "session_id": "s",
+            "role": role,
+            "content": content,
+            "timestamp": f"2026-01-01T10:0{at}:00Z",
+        }
+        for at, (role, content) in enumerate(said)
+    ]
+    file.write_bytes(b"\n".join(map(orjson.dumps, records)))
+    done = CliRunner().invoke(user_profile.main, [str(file), "--json"], catch_exceptions=False)
+    assert orjson.loads(done.stdout.splitlines()[-1]).keys() == {"first_ms_3", "next_ms_3"}
+    shown = CliRunner().invoke(user_profile.main, [str(file), "--user", "ann"], catch_exceptions=False).stdout
+    assert shown.startswith("ann: 3 memories, ")
+    assert "- [2026-01-01] I live in Oslo.\n" in shown
+    assert "a box" not in shown
+    assert CliRunner().invoke(user_profile.main, [str(file), "--user", "bob"]).exit_code == 1

@@ -142,6 +142,38 @@ class LeftOut(Answer):
     exchanges: int = 0
 
 
+class ProfileLine(Answer):
+    """A sentence of the user, and the memories that have it. `due` is the end of a task's time."""
+
+    text: str
+    memory_ids: list[UUID]
+    said_at: datetime
+    due: datetime | None = None
+
+
+class ProfileSection(Answer):
+    """A part of a profile: pinned, about, people, preferences or tasks."""
+
+    part: str
+    lines: list[ProfileLine]
+
+
+class ShownProfile(Answer):
+    """Who the user is. `text` has all sections, and `left_out` counts the lines for which there was no room."""
+
+    sections: list[ProfileSection]
+    text: str
+    tokens: int
+    left_out: int
+
+
+class Profile(ShownProfile, MayBePartial):
+    """The answer of `profile`. `reference_date` is the user's day on which tasks are not past."""
+
+    user_id: str
+    reference_date: date | None = None
+
+
 class Context(Exchanges, MayBePartial):
     """The exchanges, notes and memories for an assistant's next answer. `prompt` has all of them as one text.
 
@@ -154,6 +186,7 @@ class Context(Exchanges, MayBePartial):
     prompt_tokens: int | None = None
     left_out: LeftOut = LeftOut()
     reference_date: date | None = None
+    profile: ShownProfile | None = None
 
 
 class StoredMemory(Answer):

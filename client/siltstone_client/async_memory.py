@@ -105,6 +105,7 @@ class AsyncMemory(AsyncConnection):
         reference_date: Moment | date | None = None,
         as_of: Moment | date | None = None,
         timezone: str | None = None,
+        profile: bool = False,
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Context:
@@ -113,7 +114,8 @@ class AsyncMemory(AsyncConnection):
         Without a `query`, the user's last message is the query. `limit` and `memories` are maximum numbers. With
         `max_tokens` (estimated), what matches best fills the prompt, and `left_out` counts what does not fit.
         The prompt is dated from `reference_date`, by default now, in the user's `timezone`, by default the worker's.
-        With `as_of`, a day or a moment, the memories are those that held then.
+        With `as_of`, a day or a moment, the memories are those that held then. With `profile`, the prompt begins with
+        who the user is.
         """
         return await self._answer(
             calls.context(
@@ -129,7 +131,24 @@ class AsyncMemory(AsyncConnection):
                 reference_date=reference_date,
                 as_of=as_of,
                 timezone=timezone,
+                profile=profile,
                 partial=partial,
+            )
+        )
+
+    async def profile(
+        self,
+        *,
+        user_id: str | None = None,
+        reference_date: Moment | date | None = None,
+        timezone: str | None = None,
+        partial: bool = False,
+        at_least: AtLeast = None,
+    ) -> answers.Profile:
+        """Who the user is, in at most 300 tokens, in the user's sentences. Tasks end after the `reference_date`."""
+        return await self._answer(
+            calls.profile(
+                at_least, user_id=user_id, reference_date=reference_date, timezone=timezone, partial=partial
             )
         )
 

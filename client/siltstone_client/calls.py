@@ -119,6 +119,10 @@ def context(at_least: AtLeast, query: str, **fields: Any) -> Call[answers.Contex
     return _read("/v1/context", answers.Context, {"q": query, **_spelt(fields)}, at_least)
 
 
+def profile(at_least: AtLeast, **fields: Any) -> Call[answers.Profile]:
+    return _read("/v1/profile", answers.Profile, _spelt(fields), at_least)
+
+
 def exchanges(session_id: str, at_least: AtLeast, **fields: Any) -> Call[answers.Exchanges]:
     return _read(f"{_session(session_id)}/exchanges", answers.Exchanges, fields, at_least)
 

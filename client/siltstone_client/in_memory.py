@@ -42,15 +42,32 @@ def seen(at: datetime, day: date) -> str:
     return f"{at.date()}, {f'{age} days ago' if age else 'today'}"
 
 
+def shown_profile(memories: Iterable[Held]) -> dict[str, Any]:
+    """Who the user is: the pinned memories, newest first. A worker also finds statements, people and tasks."""
+    pinned = sorted((one for one in memories if one.pinned), key=lambda one: one.created_at, reverse=True)
+    lines = [
+        {"text": one.text, "memory_ids": [str(one.id)], "said_at": iso(one.created_at), "due": None} for one in pinned
+    ]
+    text = "\n".join(("Pinned:", *(f"- [{one.created_at.date()}] {one.text}" for one in pinned))) if pinned else ""
+    sections = [{"part": "pinned", "lines": lines}] if pinned else []
+    return {"sections": sections, "text": text, "tokens": len(text) // 4, "left_out": 0}
+
+
 def shown_context(
-    window: Mapping[str, Any], notes: Sequence[Any], hits: Sequence[Any], day: date, max_tokens: Any
+    window: Mapping[str, Any],
+    notes: Sequence[Any],
+    hits: Sequence[Any],
+    day: date,
+    max_tokens: Any,
+    profile: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The answer of `context`. With `max_tokens`, of four characters each, the last memories are left out."""
     lines = [f"- [{one['when']}] {one['memory']}" for one in hits]
     ends = accumulate(len(line) / 4 for line in lines)
     known = [line for line, end in zip(lines, ends, strict=True) if max_tokens is None or end <= int(max_tokens)]
     said = [message for one in window["exchanges"] for message in one["messages"]]
-    lines = [*known, *(f"- {one['memory']}" for one in notes)]
+    who = [profile["text"]] if profile and profile["text"] else []
+    lines = [*who, *known, *(f"- {one['memory']}" for one in notes)]
     lines += [f"{one['name'] or one['role']}: {one['content']}" for one in said]
     prompt = "\n".join((f"Today is {day:%A}, {day}.", *lines)) if lines else ""
     return {
@@ -61,6 +78,7 @@ def shown_context(
         "prompt_tokens": len(prompt) // 4,
         "left_out": {"memories": len(hits) - len(known), "notes": 0, "exchanges": 0},
         "reference_date": str(day),
+        "profile": profile,
     }
 
 
@@ -322,6 +340,20 @@ def shown_exchange(exchange: Sequence[Said], is_open: bool) -> dict[str, Any]:
         "ended_at": iso(exchange[-1].at),
         "expires_at": iso(exchange[-1].at + WINDOW),
         "open": is_open,
+    }
+
+
+def shown_note(note: Held, until: datetime) -> dict[str, Any]:
+    """A short-term memory that expires at `until`, in the JSON form of the API."""
+    return {
+        "id": str(note.id),
+        "type": "short_term",
+        "memory": note.text,
+        "importance": note.importance,
+        "created_at": iso(note.created_at),
+        "expires_at": iso(until),
+        "session_id": note.session_id,
+        "metadata": dict(note.metadata),
     }
 
 

@@ -8,8 +8,8 @@
 
 It answers each call of `Memory` and `AsyncMemory` with the types, ids and errors of a worker. It differs from a
 worker: relevance is the share of common words; nothing decays; every exchange becomes a memory when its session ends;
-a day's summary is a list of the user's messages; `max_tokens` leaves out memories only; there are no access tokens,
-sources and filters.
+a profile has pinned memories only; a day's summary is a list of the user's messages; `max_tokens` leaves out memories
+only; there are no access tokens, sources and filters.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from siltstone_client.in_memory import (
     shown_context,
     shown_decision,
     shown_exchange,
+    shown_note,
+    shown_profile,
     shown_relation,
     text_of,
 )
@@ -120,16 +122,7 @@ class InMemorySiltstone(InMemoryTransport):
     def _notes(self, fields: Any, session_id: str) -> Answered:
         user, now = self._user(fields), self._now()
         shown = [
-            {
-                "id": str(note.id),
-                "type": "short_term",
-                "memory": note.text,
-                "importance": note.importance,
-                "created_at": iso(note.created_at),
-                "expires_at": iso(until),
-                "session_id": session_id,
-                "metadata": dict(note.metadata),
-            }
+            shown_note(note, until)
             for note, until in user.notes.values()
             if note.session_id == session_id and until > now
         ]
@@ -192,7 +185,13 @@ class InMemorySiltstone(InMemoryTransport):
         most = int(fields.get("memories", 1_000 if "max_tokens" in fields else _CONTEXT_MEMORIES))
         hits = self._hits(user, fields, question, most) if question else []
         hits = [one for one in hits if one["state"] == "active" or not shown.issuperset(one["message_ids"])]
-        return 200, shown_context(window, notes["memories"], hits, self._today(fields), fields.get("max_tokens"))
+        profile = shown_profile(user.memories.values()) if fields.get("profile") == "true" else None
+        day, most_tokens = self._today(fields), fields.get("max_tokens")
+        return 200, shown_context(window, notes["memories"], hits, day, most_tokens, profile)
+
+    def _profile(self, fields: Any) -> Answered:
+        user, day = self._user(fields), str(self._today(fields))
+        return 200, {**shown_profile(user.memories.values()), "user_id": user.id, "reference_date": day}
 
     # memories
 
@@ -371,6 +370,7 @@ InMemorySiltstone.routes = [
         ("GET", "/v1/sessions/{}/decisions", InMemorySiltstone._decisions),
         ("POST", "/v1/search", InMemorySiltstone._search),
         ("GET", "/v1/context", InMemorySiltstone._context),
+        ("GET", "/v1/profile", InMemorySiltstone._profile),
         ("POST", "/v1/memories", InMemorySiltstone._remember),
         ("GET", "/v1/memories", InMemorySiltstone._list),
         ("DELETE", "/v1/memories", InMemorySiltstone._forget_all),

@@ -34,6 +34,7 @@ from streams.doors.http.messages import Given, add_messages
 from streams.doors.http.notes import NewMemory, NotesResponse, ShownNote
 from streams.doors.http.pages import page_routes
 from streams.doors.http.partial import ShownBehind
+from streams.doors.http.profile import profile_routes
 from streams.doors.http.reembedding import reembedding_routes
 from streams.doors.http.refusals import REFUSALS, because
 from streams.doors.http.relations import relation_routes
@@ -167,6 +168,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         session_routes,
         search_routes,
         memory_routes,
+        profile_routes,
         erasure_routes,
         relation_routes,
         archive_routes,

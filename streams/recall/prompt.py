@@ -39,7 +39,7 @@ class Contents(NamedTuple):
 
 
 class Prompt:
-    """Renders contents as of a day. Without a day, the text has no dates.
+    """Renders contents as of a day. Without a day, the text has no dates. It begins with the text of a profile.
 
     If the memories are those that held at another time (`as_of`, epoch ms), their heading says so.
 
@@ -47,13 +47,14 @@ class Prompt:
     which they cannot contain, and the text says that they are data.
     """
 
-    def __init__(self, today: ReferenceDate, as_of: int | None = None) -> None:
+    def __init__(self, today: ReferenceDate, as_of: int | None = None, profile: str = "") -> None:
         self._today = today if today.dates else None
         self._known = _KNOWN if as_of is None else f"{_KNOWN}, as of {day_of(as_of, today.zone)}"
+        self._profile = profile
 
     def text(self, contents: Contents, left_out: LeftOut = LeftOut()) -> str:  # noqa: B008 - immutable
         """Return everything as one text, empty if there is nothing to show."""
-        quoted = []
+        quoted = [f"Who the user is:\n{self._profile}"] if self._profile else []
         if contents.hits or left_out.memories:
             more = [f"({left_out.memories} more match, but there is no room for them.)"] if left_out.memories else []
             quoted.append("\n".join((f"{self._known}:", *map(self.memory, contents.hits), *more)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from siltstone_client import AsyncMemory, InvalidRequest, NotFound
@@ -28,6 +30,13 @@ async def every_method(memory: AsyncMemory) -> None:
     assert (await memory.get(ids[0], user_id="ann")).memory == "The key is gone"
     await memory.pin(ids[0], user_id="ann", wait=20)
     assert (await memory.get(ids[0], user_id="ann")).pinned
+    profile = await memory.profile(user_id="ann")
+    assert [(one.part, one.lines[0].text, one.lines[0].memory_ids) for one in profile.sections] == [
+        ("pinned", "The key is gone", [uuid.UUID(ids[0])])
+    ]
+    context = await memory.context(user_id="ann", session_id="a/..?", profile=True)
+    assert context.profile is not None
+    assert context.profile.text in context.prompt
     await memory.unpin(ids[0], user_id="ann", wait=20)
     await memory.link(ids[0], ids[1], user_id="ann", weight=0.5, wait=20)
     assert [one.weight for one in (await memory.links(ids[0], user_id="ann")).links] == [0.5]

@@ -34,8 +34,8 @@ CALLS: Final[dict[str, Callable[[Memory], Any]]] = {
     ),
     "context": lambda m: m.context(
         user_id="ann", session_id="s1", query="where?", limit=3, memories=5, max_tokens=500, touch=False,
-        include_short_term=False, reference_date=AT.date(), as_of=AT.date(), timezone="Europe/Oslo", partial=True,
-        at_least="t",
+        include_short_term=False, reference_date=AT.date(), as_of=AT.date(), timezone="Europe/Oslo", profile=True,
+        partial=True, at_least="t",
     ),
     "exchanges": lambda m: m.exchanges(user_id="ann", session_id="s1", limit=3, at_least="t"),
     "notes": lambda m: m.notes(user_id="ann", session_id="s1", at_least="t"),
@@ -62,6 +62,7 @@ CALLS: Final[dict[str, Callable[[Memory], Any]]] = {
     "unpin": lambda m: m.unpin(ID, user_id="ann", wait=True),
     "link": lambda m: m.link(ID, ID, user_id="ann", kind="k", weight=0.5, wait=True),
     "unlink": lambda m: m.unlink(ID, ID, user_id="ann", kind="k", wait=True),
+    "profile": lambda m: m.profile(user_id="ann", reference_date=AT, timezone="UTC", partial=True, at_least="t"),
     "links": lambda m: m.links(ID, user_id="ann", at_least="t"),
     "related": lambda m: m.related(ID, user_id="ann", limit=3, min_similarity=0.2, at_least="t"),
     "supersede": lambda m: m.supersede(ID, by=ID, user_id="ann", wait=True),

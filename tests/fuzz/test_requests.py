@@ -86,7 +86,10 @@ def nested(chance: random.Random, depth: int = 0) -> Any:
 async def question(http: httpx.AsyncClient, chance: random.Random) -> httpx.Response:
     if chance.random() < 0.5:
         return await http.post("/v1/search", json={"user_id": "ann", "query": text(chance), "explain": True})
-    params = {"user_id": "ann", "session_id": "s", "q": text(chance, 2_000)}
+    if chance.random() < 0.2:
+        return await http.get("/v1/profile", params={"user_id": "ann", "reference_date": text(chance, 12)})
+    profile = chance.random() < 0.5
+    params = {"user_id": "ann", "session_id": "s", "q": text(chance, 2_000), "profile": str(profile)}
     return await http.get("/v1/context", params=params)
 
 
@@ -160,7 +163,7 @@ async def messages(http: httpx.AsyncClient, chance: random.Random) -> httpx.Resp
 
 async def tools(http: httpx.AsyncClient, chance: random.Random) -> httpx.Response:
     tool = chance.choice(
-        ("remember", "search_memory", "get_context", "list_memories", "forget_memory", text(chance, 9))
+        ("remember", "search_memory", "get_context", "get_profile", "list_memories", "forget_memory", text(chance, 9))
     )
     arguments = {"user_id": "ann", "query": text(chance), "text": text(chance), text(chance, 9): value(chance)}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}

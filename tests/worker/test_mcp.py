@@ -87,7 +87,7 @@ async def test_what_is_remembered_is_found_shown_corrected_and_forgotten(
     user = f"ann-{way}"
     secret = await token(shared, http_of_all, user)
     async with connected(way, url_of(shared), secret) as client:
-        assert len((await client.list_tools()).tools) == 9
+        assert len((await client.list_tools()).tools) == 10
         noted = await answered(client, "remember", text="I live in Oslo", session_id="s1", importance=90)
         assert noted["applied"]
         one = noted["memory_id"]

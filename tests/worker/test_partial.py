@@ -135,6 +135,8 @@ async def test_what_is_there_answers_while_the_logs_tail_is_read(
         assert (context["partial"], words(context["memories"])) == (True, [WORDS[0]])
         listed = (await client.get("/v1/memories", params={"user_id": "u", "partial": "allow"})).json()
         assert (listed["partial"], listed["total"]) == (True, 1)
+        profile = (await client.get("/v1/profile", params={"user_id": "u", "partial": "allow"})).json()
+        assert (profile["partial"], profile["behind"]) == (True, [behind])
         one = f"/v1/memories/{listed['memories'][0]['id']}"
         shown = (await client.get(one, params={"user_id": "u", "touch": False, "partial": "allow"})).json()
         assert (shown["partial"], shown["behind"]) == (True, [behind])

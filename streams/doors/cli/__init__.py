@@ -34,6 +34,7 @@ COMMANDS = {
     "search": "search:search",
     "list": "listing:memories",
     "context": "context:context",
+    "profile": "profile:profile",
     "end-session": "end_session:end_session",
     "explain": "explain:explain",
     "summarize": "summarize:summarize",

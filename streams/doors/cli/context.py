@@ -29,6 +29,7 @@ from streams.doors.cli.client import (
     help="Maximum length of the prompt; the memories that match best fill it.  [default: no maximum, 3 memories]",
 )
 @click.option("--memories", type=click.IntRange(0, 1000), help="Maximum number of memories.")
+@click.option("--profile", is_flag=True, help="Begin with who the user is, as `siltstone profile` shows it.")
 @short_term_option
 @touch_option
 @reference_date_option
@@ -43,6 +44,7 @@ def context(
     session: str,
     max_tokens: int | None,
     memories: int | None,
+    profile: bool,
     short_term: bool,
     touch: bool,
     reference_date: str | None,
@@ -69,6 +71,7 @@ def context(
         "q": query,
         "touch": touch,
         "include_short_term": short_term,
+        "profile": profile,
         **{name: value for name, value in given.items() if value is not None},
     }
     if partial:

@@ -15,6 +15,7 @@ from schemas.times import iso
 from streams.doors.http.consistency import Consistency
 from streams.doors.http.notes import ShownNote
 from streams.doors.http.partial import MayBePartial, Partial, said
+from streams.doors.http.profile import ShownProfile
 from streams.doors.http.reference import GivenAsOf, GivenDate, GivenZone, asked_moment, reference_of
 from streams.intake.user_sessions import WindowExchange
 from streams.recall.context import LEAST_TOKENS, MOST_TOKENS, ContextQuery
@@ -64,6 +65,7 @@ class ContextResponse(ExchangesResponse, MayBePartial):
     reference_date: date | None = Field(
         description="the user's day from which the prompt is dated; null without dates"
     )
+    profile: ShownProfile | None = Field(description="who the user is; null without `profile=true`")
 
 
 def session_routes(service: MemoryService) -> APIRouter:
@@ -105,6 +107,7 @@ def session_routes(service: MemoryService) -> APIRouter:
         reference_date: GivenDate = None,
         timezone: GivenZone = None,
         as_of: GivenAsOf = None,
+        profile: Annotated[bool, Parameter(description="begin the prompt with the user's profile")] = False,
     ) -> ContextResponse:
         """The context that an assistant needs before it answers: newest exchanges, notes, top memories, and a prompt.
 
@@ -117,6 +120,9 @@ def session_routes(service: MemoryService) -> APIRouter:
 
         With `max_tokens`, the prompt has the notes, the newest exchanges (at most half of the rest), and as many
         memories as fit, pinned ones first, then the most relevant. Nothing is cut; `left_out` counts the rest.
+
+        With `profile=true`, the prompt begins with who the user is, in at most 300 tokens, and with `max_tokens` at
+        most a third of these.
 
         With `partial=allow`, the response does not wait for the recovery of the user's partition: it has the data
         that is already recovered. While windows are being recovered, it has no exchanges and no notes.
@@ -133,6 +139,7 @@ def session_routes(service: MemoryService) -> APIRouter:
             partial=allowed,
             reference=(reference := reference_of(service, reference_date, timezone)),
             as_of=asked_moment(as_of, reference.zone),
+            profile=profile,
         )
         found = await service.context(asked)
         return ContextResponse(
@@ -145,6 +152,7 @@ def session_routes(service: MemoryService) -> APIRouter:
             prompt_tokens=found.tokens,
             left_out=ShownLeftOut.model_validate(found.left_out._asdict()),
             reference_date=found.reference.shown_day,
+            profile=None if found.profile is None else ShownProfile.of(found.profile),
             **said(allowed, found.behind),
         )
 

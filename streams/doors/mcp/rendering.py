@@ -41,6 +41,12 @@ def context(answer: dict[str, Any]) -> str:
     return quoted("What is known about the user, and the conversation so far.", answer["prompt"])
 
 
+def profile(answer: dict[str, Any]) -> str:
+    if not answer["text"]:
+        return "Nothing is known of who the user is yet."
+    return quoted("Who the user is.", answer["text"])
+
+
 def page(answer: dict[str, Any]) -> str:
     """Return a page of memories as text for an assistant."""
     shown, total, following = answer["memories"], answer["total"], answer["next"]

@@ -1,4 +1,4 @@
-"""The nine MCP tools. Their parameters are not nested. They return the API's answer both as typed data and as text.
+"""The ten MCP tools. Their parameters are not nested. They return the API's answer both as typed data and as text.
 
 If the caller's token is of one user, the tools use that user. The server then removes `user_id` from their schemas.
 """
@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from schemas.ids import Id
 from streams.doors.http.memories import HistoryResponse, MemoriesResponse, OneMemory
+from streams.doors.http.profile import ProfileResponse
 from streams.doors.http.searching import SearchResponse
 from streams.doors.http.sessions import ContextResponse
 from streams.doors.http.summaries import DayResponse
@@ -63,6 +64,7 @@ class Tools:
             _tool(self.remember, "Remember", adds),
             _tool(self.search_memory, "Search the memory", read),
             _tool(self.get_context, "Get the context of a session", read),
+            _tool(self.get_profile, "Who the user is", read),
             _tool(self.list_memories, "List memories", read),
             _tool(self.get_memory, "Get a memory", read),
             _tool(self.update_memory, "Update a memory", replaces),
@@ -125,6 +127,7 @@ class Tools:
         ] = None,
         reference_date: ReferenceDate = None,
         as_of: AsOf = None,
+        profile: Annotated[bool, Field(description="begin with who the user is, as get_profile tells")] = False,
         user_id: User = None,
     ) -> Annotated[CallToolResult, ContextResponse]:
         """Get the context for an answer: the newest exchanges of a session, its notes, the most relevant memories."""
@@ -134,10 +137,19 @@ class Tools:
             "max_tokens": max_tokens,
             "reference_date": reference_date,
             "as_of": as_of,
+            "profile": profile,
             "user_id": user_id,
         }
         answer = await self._ask("GET", "/v1/context", params=asked)
         return _answer(rendering.context(answer), answer)
+
+    async def get_profile(
+        self, reference_date: ReferenceDate = None, user_id: User = None
+    ) -> Annotated[CallToolResult, ProfileResponse]:
+        """Who the user is: pinned memories, home, job, people, likes, and appointments to come."""
+        asked = {"reference_date": reference_date, "user_id": user_id}
+        answer = await self._ask("GET", "/v1/profile", params=asked)
+        return _answer(rendering.profile(answer), answer)
 
     async def list_memories(
         self,

@@ -106,11 +106,14 @@ def memories_routes(service: MemoryService, workers: Workers, pages: Pages) -> A
         chosen = Chosen(user_id, state, text, conditions_of(filter.split() if filter else []), order, start)
         now = await service.moment()
         found = await service.users.ask(user_id, _found, chosen, now, lifecycle)
+        every = chosen == Chosen(user_id, "all", "", (), order, 0)
+        who = (await service.profile(user_id, service.reference()))[0] if every else None
         return pages.page(
             "memories.html",
             viewer,
             "/ui/memories",
             chosen=chosen,
+            who=who,
             filter=filter,
             total=found.total,
             memories=[ShownMemory.of(memory, now, lifecycle) for memory in found.memories],

@@ -105,6 +105,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
         """The user's memories. Showing them does not count as an access."""
         if not user_id:
             return pages.page("whose.html", viewer, "/ui/me")
+        who, _ = await service.profile(user_id, service.reference())
         wanted = text.casefold()
         memories = [one for one in await shown(user_id) if wanted in one.memory.casefold()]
         return pages.page(
@@ -113,6 +114,7 @@ def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
             "/ui/me",
             user_id=user_id,
             text=text,
+            who=who,
             memories=memories[start : start + PAGE],
             total=len(memories),
             start=start,

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from streams.doors.ui.files import VERSION
 from streams.doors.ui.viewer import Viewer
 from streams.intake.rules.decision_wording import lasting
+from streams.recall.profile import HEADINGS
 
 
 class Screen(NamedTuple):
@@ -56,7 +57,7 @@ class Pages:
             "data": lambda value: orjson.dumps(value, default=str).decode(),
             "short": short,
         }
-        self._jinja.globals |= {"version": VERSION, "screens": SCREENS, "mine": MINE}
+        self._jinja.globals |= {"version": VERSION, "screens": SCREENS, "mine": MINE, "headings": HEADINGS}
 
     def fragment(self, template: str, **values: Any) -> str:
         return self._jinja.get_template(template).render(**values)

@@ -58,7 +58,7 @@ async def test_every_tool_has_a_policy_and_says_whether_it_only_reads(settings: 
     async with asking(api_of(settings)) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert tools.keys() == TOOLS.keys()
-    assert len(tools) == 9
+    assert len(tools) == 10
     hints = {name: tool.annotations for name, tool in tools.items() if tool.annotations is not None}
     assert {name for name, hint in hints.items() if hint.read_only_hint} == READING
     assert {name for name, hint in hints.items() if hint.destructive_hint} == {"update_memory", "forget_memory"}
@@ -135,7 +135,8 @@ async def test_what_cannot_be_used_is_refused_in_a_line_that_names_it(
         ("search_memory", {"query": "a"}, ("top_k", "include_cold", "include_all")),
         ("remember", {"text": "a"}, ("importance", "session_id")),
         ("list_memories", {}, ("limit", "after", "include_cold", "include_all")),
-        ("get_context", {"session_id": "s"}, ("query",)),
+        ("get_context", {"session_id": "s"}, ("query", "profile")),
+        ("get_profile", {}, ("reference_date",)),
         ("daily_summary", {}, ("date",)),
     ],
 )

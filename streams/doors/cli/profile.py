@@ -1,0 +1,45 @@
+"""`siltstone profile`."""
+
+from __future__ import annotations
+
+import click
+
+from streams.doors.cli import show
+from streams.doors.cli.client import (
+    ask,
+    json_option,
+    not_back,
+    partial_option,
+    reference_date_option,
+    timezone_option,
+    url_option,
+)
+
+
+@click.command()
+@click.argument("user")
+@reference_date_option
+@timezone_option
+@partial_option
+@url_option
+@json_option
+def profile(
+    user: str, reference_date: str | None, timezone: str | None, partial: bool, url: str, as_json: bool
+) -> None:
+    """Show who USER is: pinned memories, home, job, people, preferences and coming appointments, with their dates.
+
+    Each line is a sentence of the user. It is chosen by rules, without a model.
+    """
+    given = {"reference_date": reference_date, "timezone": timezone, "partial": "allow" if partial else None}
+    asked = {"user_id": user, **{name: value for name, value in given.items() if value is not None}}
+    answer = ask(url, "GET", "/v1/profile", params=asked)
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if missing := not_back(answer):
+        console.print(missing, markup=False)
+    if not answer["text"]:
+        console.print(f"Nothing is known of who {user} is.", markup=False)
+        return
+    console.print(answer["text"], markup=False)

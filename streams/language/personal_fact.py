@@ -1,0 +1,28 @@
+"""What a sentence tells of its speaker."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Part(StrEnum):
+    """The parts of a profile, by worth."""
+
+    PINNED = "pinned"
+    ABOUT = "about"
+    PEOPLE = "people"
+    PREFERENCES = "preferences"
+    TASKS = "tasks"
+
+
+class Fact(NamedTuple):
+    """A fact: the part of the profile to which it belongs, and its key. The newest sentence with a key holds.
+
+    The facts of lower `rank` are shown first. A task without `dated` needs no date to be one.
+    """
+
+    part: Part
+    key: tuple[str, ...]
+    rank: int = 0
+    dated: bool = False
