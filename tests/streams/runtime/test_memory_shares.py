@@ -103,10 +103,10 @@ async def test_a_shard_that_was_being_opened_while_others_came_shares_with_them(
 ) -> None:
     opening, gate = threading.Event(), threading.Event()
 
-    def slowly(*given: Any) -> Shard:
+    def slowly(*given: Any, **more: Any) -> Shard:
         opening.set()
         gate.wait(30)
-        return Shard(*given)
+        return Shard(*given, **more)
 
     shards = owned(tmp_path, 2 * GIB)
     try:
