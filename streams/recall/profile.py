@@ -27,6 +27,7 @@ from streams.recall.dates import ReferenceDate
 from streams.recall.profile_reading import Reading, Readings, own_words, sentences_of
 from streams.recall.prompt import one_line
 from tables.memories.items import is_expired, is_item
+from tables.memories.validity import ended_or_not_begun
 
 #: The maximum number of tokens of a profile, estimated.
 MOST_TOKENS: Final = 300
@@ -105,7 +106,7 @@ def profile_of(
     """
     readings = readings or Readings()
     moment = reference.moment
-    read = [one for one in _bounded(memories) if not is_expired(one, now) and _holds(one, moment)]
+    read = [one for one in _bounded(memories) if not is_expired(one, now) and not ended_or_not_begun(one, moment)]
     told = [(one, memory) for memory in read if memory.kind in _READ for one in readings.of(memory)]
     newest, outdated = _newest(told, reference)
     holding = [one for one in newest if one.due is None or one.due > moment]
@@ -120,11 +121,6 @@ def profile_of(
         found = (one for one in holding if one.fact.part is part and one.memory.id in shown)
         lines[part] = _merged((one.text, one.memory, one.due) for one in found)
     return _fitted(_each_once(lines), shown, reference, most_tokens)
-
-
-def _holds(memory: Memory, moment: int) -> bool:
-    """Return whether nobody says that the memory did not hold at a moment (epoch ms)."""
-    return (memory.valid_from or 0) <= moment and (memory.valid_to is None or moment < memory.valid_to)
 
 
 def _bounded(memories: Iterable[Memory]) -> list[Memory]:
