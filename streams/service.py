@@ -182,6 +182,9 @@ class MemoryService:
             reference=reference,
             as_of=asked.as_of,
         )
+        profile = None
+        if asked.profile:  # before the windows are read again, in which exchanges may be forgotten by then
+            profile, _ = await self.profile(user_id, reference, partial, most_tokens=asked.profile_tokens)
         hits: Sequence[SearchHit] = ()
         if query.text and query.top_k:
             found = await self._found(query, partial)
@@ -190,9 +193,6 @@ class MemoryService:
                 # some exchanges may be forgotten by now
                 window = self.sessions.window(user_id, session_id, asked.exchanges)
         notes = [] if away else self.sessions.notes(user_id, session_id)
-        profile = None
-        if asked.profile:
-            profile, _ = await self.profile(user_id, reference, partial, most_tokens=asked.profile_tokens)
         # In a thread: a long prompt has many tokens to be estimated, a tenth of a second for 250,000.
         context = await asyncio.to_thread(
             context_of, asked, reference, hits, notes, window, usual=usual, profile=profile

@@ -107,19 +107,19 @@ def _ranked(
     scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
     asked_for = in_states(scores, query.states, lifecycle)
     asked_for[memories:] = query.short_term
-    allowed = asked_for if query.replaced else asked_for & candidates.current
-    timed: Mapping[str, Any] = {}
-    if asked.times:
-        of_event = matches[parts] if asked.clauses else None
-        relevance, event = asked.times.raised(relevance, candidates.created_at, allowed, shown, of_event)
-        timed = asked.times.explained(event)
-    allowed = allowed & (relevance >= query.min_relevance)
+    allowed = asked_for.copy() if query.replaced else asked_for & candidates.current
     if query.conditions:
         rows = np.flatnonzero(allowed)
         allowed[rows] = [
             all(one.matches(memory) for one in query.conditions) and not is_expired(memory, asked.now)
             for memory in cancellable(shown(rows))
         ]
+    timed: Mapping[str, Any] = {}
+    if asked.times:
+        of_event = matches[parts] if asked.clauses else None
+        relevance, event = asked.times.raised(relevance, candidates.created_at, allowed, shown, of_event)
+        timed = asked.times.explained(event)
+    allowed = allowed & (relevance >= query.min_relevance)
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
         moment = asked.now if query.as_of is None else query.as_of

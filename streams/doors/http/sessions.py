@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from fastapi import Query as Parameter
 from pydantic import BaseModel, Field
 
@@ -127,6 +127,8 @@ def session_routes(service: MemoryService) -> APIRouter:
         With `partial=allow`, the response does not wait for the recovery of the user's partition: it has the data
         that is already recovered. While windows are being recovered, it has no exchanges and no notes.
         """
+        if profile and as_of is not None:
+            raise HTTPException(422, "profile: tells who the user is now: give either profile or as_of")
         asked = ContextQuery(
             user_id=user_id,
             session_id=session_id,

@@ -31,8 +31,15 @@ _RELATIONS: Final[dict[str, Relation]] = {
     "while": "during",
 }
 _RELATION: Final = re.compile(r"(?i)(?<!\w)(before|prior to|until|after|since|while) ")
-#: With these before it, "after" is not about time: "named after my grandmother".
-_NO_TIME: Final = words("look looks looked looking name named naming called ask asked")
+#: With these before it, the word is not about time: "look after my dog", "who was before the judge?"
+_NO_TIME: Final = words("look looks looked looking ask asked is are was were for")
+#: With these in the same clause, "after" is not about time: "name my dog after my grandmother".
+_NAMES: Final = re.compile(r"(?i)\b(?:nam(?:e[ds]?|ing)|called?)\b")
+#: Plans and duties were said before the event, whatever they were for.
+_PLANS: Final = re.compile(
+    r"(?i)\b(?:plan(?:s|ned|ning)?|want(?:s|ed)? to|going to|intend(?:s|ed)? to|need(?:s|ed)? to|should|supposed"
+    r"|(?:have|has|had)(?: (?:i|we|he|she|they|you))? to)\b"
+)
 _LAST_WORD: Final = re.compile(r"([a-z]{2,20}) ?\Z", re.IGNORECASE)
 _ENDS: Final = re.compile(r"[,?.;!:—–\n，。？！]| - | (?:before|after|since|until|while) ")
 #: What begins the question behind a clause without a comma: "before I moved where did I live?"
@@ -83,6 +90,8 @@ _LEAD_ZH: Final = re.compile("(?:自从|从|在|当|那么|请问|我想知道){
 _TIME_ZH: Final = re.compile(
     "(?:我们?|你|他|她)?[0-9一二三四五六七八九十两几半多很不好]{1,4}个?(?:年|月|周|天|日|小时|分钟|星期|久)"
 )
+#: Without one of these, a question is about people in general: 手术前吃什么
+_SOMEBODY_ZH: Final = re.compile("[我你他她您咱了过]|[A-Za-z]{2}")
 #: Advice, plans and habits are not about the past.
 _NOT_PAST_ZH: Final = re.compile(
     "应该|需要|必须|要(?![是求])|可以|能(?![量力])|会(?![议员])|打算|准备|通常|一般|经常|总是|习惯|每[天次周年月]|怎么办"
@@ -115,6 +124,8 @@ def _english(text: str) -> Anchor | None:
         previous = _LAST_WORD.search(before)
         if previous is not None and previous[1].lower() in _NO_TIME:
             continue
+        if _PLANS.search(rest) or (word == "after" and _NAMES.search(before)):
+            continue
         form = _STAY if word == "while" else _EVENT
         names = any(one not in _IDLE and not one.isdigit() for one in _WORD.findall(clause.lower()))
         if names and form.match(clause) and _PAST.search(rest):
@@ -123,6 +134,8 @@ def _english(text: str) -> Anchor | None:
 
 
 def _chinese(text: str) -> Anchor | None:
+    if _SOMEBODY_ZH.search(text) is None:
+        return None
     for pattern in (_CLAUSE_ZH, _BARE_ZH):
         for match in pattern.finditer(text):
             clause = match["text"].strip()

@@ -51,8 +51,8 @@ _UNITS: Final = words(
 )
 #: Behind "did I first" and "did it last", what is no verb.
 _NOT_VERBS: Final = _UNITS | words(
-    "name names of and aid thing class grade place floor for from until till so in at on to that the a an only longer"
-    " long more as because before after but through over all"
+    "name names of and or aid thing class grade place floor for from until till so in at on to that the a an only"
+    " longer long more as because before after but through over all"
 )
 #: "a first-time buyer"
 _TIMERS: Final = words("buyer buyers home parent parents mom mum dad visitor user author voter")

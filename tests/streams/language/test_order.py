@@ -38,6 +38,7 @@ LATEST = (
 )
 NEITHER = (
     # things, names and places
+    "Did I say my name first or last?",
     "What is my first name?",
     "What is my last name?",
     "What was my first job?",
@@ -88,7 +89,11 @@ NEITHER = (
 
 
 @pytest.mark.parametrize(
-    ("question", "first"), [*((one, "earliest") for one in EARLIEST), *((one, "latest") for one in LATEST)]
+    ("question", "first"),
+    [
+        *((one, "earliest") for one in EARLIEST),
+        *((one, "latest") for one in LATEST),
+    ],
 )
 def test_these_ask_for_an_order(question: str, first: Occasion) -> None:
     found = order_of(question)
@@ -166,11 +171,17 @@ def test_these_count_from_an_event(question: str, relation: Relation, text: str)
         "What should I pack before I go to Rome?",
         "What do I do before I sleep?",
         "Before I proceed, which version is current?",
+        "What medicine have I to take before the surgery?",
+        "What was my plan for after the wedding?",
+        "What did I want to do after the exam next week?",
         "睡觉之前我应该做什么？",
+        "手术前吃什么？",
         "结婚以后我要去哪里？",
         # other meanings
         "Who looked after the kids, did Tom?",
         "Who was named after my grandmother?",
+        "Did I name my dog after my uncle?",
+        "Who was before the judge?",
         "While I like tea, what did she like?",
         "什么时候去的？",
         "小时候我住在哪里？",

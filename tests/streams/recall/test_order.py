@@ -18,6 +18,7 @@ from schemas.memories import SearchHit
 from schemas.times import iso, parse_timestamp
 from streams.language.times.order import Occasion
 from streams.recall.dates import ReferenceDate
+from streams.recall.filtering import Filter
 from streams.recall.order import Event, Spans, in_order
 from streams.recall.ranking import questions
 from streams.recall.times import AskedTimes
@@ -100,9 +101,12 @@ async def test_no_memory_is_raised_if_none_tells_of_the_event(here: Talk) -> Non
 
 
 async def test_the_event_is_searched_only_among_the_memories_that_are_asked_for(here: Talk) -> None:
+    """Filters included."""
     await said(here, ("2023-02-01", "I painted a cat"), ("2024-02-01", "It was a lovely wedding"))
-    hits = await asked(here, "What did I paint before the wedding?", states=frozenset())
-    assert hits == []
+    for first, found in (("2025-01-01", True), ("2023-06-01", False)):
+        of = (Filter.of("created_at", "lt", first),)
+        hits = await asked(here, "What did I paint before the wedding?", filters=of)
+        assert (why(hits)["anchor"]["memory_id"] is not None) is found
 
 
 async def test_questions_without_an_order_explain_none(here: Talk) -> None:

@@ -152,6 +152,8 @@ async def test_the_prompt_begins_with_the_profile_and_repeats_none_of_it(here: T
         assert str(HOME) in {hit["id"] for hit in found["memories"]}, "it is a hit all the same"
 
         most = 200
+        then = await http.get("/v1/context", params={**asked, "profile": True, "as_of": "2026-01-01"})
+        assert (then.status_code, then.json()["detail"].partition(":")[0]) == (422, "profile")
         short = (await http.get("/v1/context", params={**asked, "profile": True, "max_tokens": most})).json()
         assert short["profile"]["tokens"] <= most // 3
         assert short["prompt_tokens"] <= most
