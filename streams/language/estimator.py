@@ -18,7 +18,7 @@ from streams.language import reading_en, reading_zh
 from streams.language.evidence import WEIGHTS
 from streams.language.list_reading import SIGNALS
 from streams.language.list_reading import read as read_by_lists
-from streams.language.reading_en import read_english
+from streams.language.reading_en import REMOVED_CODE, read_english
 from streams.language.reading_zh import parsed as parsed_chinese
 from streams.language.reading_zh import read_chinese
 from streams.language.signals import Reading
@@ -108,16 +108,20 @@ _ENGLISH: Final = WEIGHTS["en"]
 def readable(text: str, *, reply: bool) -> str:
     """Return the part of a message that is rated: its first `READ_CHARS` characters, without notes and code.
 
-    A reply that is an explanation has no such part.
+    A reply that is an explanation has no such part. `REMOVED_CODE` stands for code. What follows a fence that is
+    never closed is text, not code.
 
     >>> readable("It fails [screenshot] in ```raise``` Why?", reply=False).split()
-    ['It', 'fails', 'in', 'Why?']
+    ['It', 'fails', 'in', '`', 'Why?']
     """
     if reply and (len(text) > EXPLANATION_CHARS or _MARKED_UP.search(text)):
         return ""
+    rest = text[READ_CHARS - len(FENCE) + 1 :]
     text = text[:READ_CHARS]
     if FENCE in text:
-        text = "\n".join(text.split(FENCE)[::2])
+        pieces = text.split(FENCE)
+        unclosed = len(pieces) % 2 == 0 and FENCE not in rest
+        text = f"\n{REMOVED_CODE} ".join(pieces[::2] + pieces[-1:] if unclosed else pieces[::2])
     return NOTE.sub(" ", text) if "[" in text else text
 
 

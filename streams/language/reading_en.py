@@ -6,6 +6,7 @@ Orders to the rater are removed first. Questions and requests are ignored, becau
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from itertools import accumulate, compress
 from typing import Final
 
@@ -27,7 +28,13 @@ MOST_LETTERS: Final = 20
 Longer chunks are not cached.
 """
 
-_AROUND: Final = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()) + "’‘“”…–—"
+LINE_END: Final = "¶"
+"""The chunk that stands for the end of a line. Its letter is a full stop."""
+
+REMOVED_CODE: Final = "`"
+"""The chunk that stands for code that was removed from a message. It has no letter."""
+
+_AROUND: Final = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()) + "’‘“”…–—" + LINE_END
 _WEIGHTS: Final = WEIGHTS["en"]
 _SIDES: Final = _WEIGHTS.sides
 
@@ -65,6 +72,8 @@ class _Letters(dict[str, str]):
             letters = _letter(word) + chunk[len(word) :].translate(_MARKS)
         elif "@" in chunk[1:-1]:
             letters = "C"
+        elif chunk == LINE_END:
+            letters = "."
         else:
             letters = "".join(map(_letter, _TOKEN.findall(chunk.replace("’", "'"))))
         if len(chunk) <= MOST_LETTERS:
@@ -91,10 +100,29 @@ _GREETED: Final = re.compile(r"ks?T|yw?T")
 
 _ASKED: Final = re.compile(
     r"(?<![^.])(?:[k,]*(?:qa?y|q[asr]{1,2}[It])[^.]*"  # questions such as "what are you up to"
-    r"|[ksay,]{0,12}v[^.:]{0,40}:.*"  # requests with a text, such as "fix this letter: Dear Ann, I am"
-    r"|[ksay,]*[vo][^.ImM]*+(?![ImM]))"  # requests such as "please translate this"
+    r"|[ksay,]*v[^.:ImM]*+(?![ImM])"  # requests such as "please translate this"; what follows a colon is no request
+    r"|[ksay,]*o[^.ImM]*+(?![ImM]))"  # requests such as "write a poem"
 )
-"""Questions without a question mark, requests that do not mention the speaker, and texts that are to be worked on."""
+"""Questions without a question mark, and requests that do not mention the speaker."""
+
+_WITH_COLON: Final = re.compile(r"(?<![^.])[ksay,]{0,12}(v)[^.:]{0,40}:")
+_WORK: Final = re.compile(
+    r"(?:fix|correct|improve|rewrite|convert|translate|summari[sz]e|proofread|paraphrase|explain|continue)\b"
+)
+_WORK_ON_TEXT: Final = re.compile(
+    r"\b(?:translate|summari[sz]e|proofread|paraphrase)\b"
+    r"|\b(?:fix|correct|improve|rewrite|convert|continue)(?= ?:| (?:in|into|to|as)\b)"
+    r"|\b(?:this|these|following)(?=:| (?:code|more|less|better|as|in|into|for|to|from|please|so)\b)"
+    r"|\b(?:letter|text|sentence|paragraph|e?-?mail|essay|poem|story|message|grammar|spelling)s?"
+    r"(?=:| (?:for|to|from|of|in|into|below|please|so|line|word)\b)"
+)
+"""Requests that bring a text to work on, such as "fix this letter: Dear Ann, I am". They match both patterns.
+
+"Fix the bug: it crashes" brings none, and nor does "recommend a book: Mia is five". What they say is the user's own.
+"""
+
+_QUOTES: Final = {'"': '"', "“": "”"}
+"""Quotation marks that begin a text, each with the one that ends it."""
 
 _TOLD_FIRST: Final = re.compile(
     r"(?<![^.])(?:[k,]*[sw]?[IM][^.qy]*(?=[qy])"  # I am planning a trip to Rome and wonder if you …
@@ -109,16 +137,57 @@ _ABOUT: Final = re.compile(r"[ImMRhBfFTuxWr]|(?<![^.])[ak]{0,2}(?:[PEG]|J(?!a))"
 _MACHINE: Final = re.compile(r"[IM][asc]{0,4}z")
 
 
-def _stated(letters: str) -> str:
-    """Return the letters with full stops in place of questions and requests: these say nothing about the speaker."""
+def _stated(chunks: list[str], letters: str) -> str:
+    """Return the letters with full stops in place of what says nothing about the speaker.
+
+    These are questions, requests, and texts that are to be worked on.
+    """
     if "?" in letters:
         *asked, rest = letters.split("?")
         letters = ".".join([*map(_before_question, asked), rest])
     if "T" in letters:
         letters = _GREETED.sub(lambda found: "k" * len(found[0]), letters)
+    if "v" in letters and ":" in letters:
+        letters = _without_texts(chunks, letters)
     if "q" in letters or "v" in letters or "o" in letters:
         letters = _ASKED.sub(_full_stops, letters)
     return letters
+
+
+def _without_texts(chunks: list[str], letters: str) -> str:
+    """Return the letters with full stops in place of texts that are to be worked on.
+
+    Such a text is the first line after the colon that is not empty. If a quotation mark begins it, it ends with the
+    quotation. If it was code, it is already removed. Anything later is the user's own again.
+    """
+    begins = [*accumulate(map(len, map(_letters_of, chunks)), initial=0)]
+    last = 0
+    for found in _WITH_COLON.finditer(letters):
+        verb, colon = bisect_right(begins, found.start(1)) - 1, bisect_right(begins, found.end() - 1) - 1
+        request = " ".join(chunks[verb : colon + 1]).lstrip(_AROUND).lower()
+        if found.start() < last or not _WORK.match(request):
+            continue
+        text = colon + 1
+        after_colon = begins[text] == found.end()  # not as in "this:hola"
+        while after_colon and text < len(chunks) and chunks[text] == LINE_END:
+            text += 1
+        end = chunks.index(LINE_END, text) if LINE_END in chunks[text:] else len(chunks)
+        if text < end and chunks[text] == REMOVED_CODE:
+            continue
+        quoted = text < end and chunks[text][0] in _QUOTES
+        if quoted or _WORK_ON_TEXT.search(request):
+            last = begins[_end_of_quotation(chunks, text, end) if quoted else end]
+            letters = letters[: found.end()] + "." * (last - found.end()) + letters[last:]
+    return letters
+
+
+def _end_of_quotation(chunks: list[str], begin: int, end: int) -> int:
+    """Return the place after the chunk that ends the quotation; `end` if no chunk before it does."""
+    mark = _QUOTES[chunks[begin][0]]
+    for place in range(begin, end):
+        if chunks[place][place == begin :].rstrip(".,!?;:").endswith(mark):
+            return place + 1
+    return end
 
 
 def _full_stops(found: re.Match[str]) -> str:
@@ -200,7 +269,7 @@ def _struck(chunks: list[str], letters: str) -> tuple[list[str], str]:
 
 def parsed(text: str) -> tuple[list[str], str]:
     """Return the chunks and the class letters of a message. Orders to the rater are removed from both."""
-    chunks = text.replace("\n", " . ").split()
+    chunks = text.replace("\n", f" {LINE_END} ").split()
     letters = "".join(map(_letters_of, chunks))
     ordered = ("O" in letters or "o" in letters) and _ORDER.search(letters)
     if ordered or ("D" in letters and _MARK.search(letters)):
@@ -210,7 +279,7 @@ def parsed(text: str) -> tuple[list[str], str]:
 
 def stated(chunks: list[str], letters: str) -> Stated:
     """Return the statements of a message, given as the result of `parsed`."""
-    said = _stated(letters)
+    said = _stated(chunks, letters)
     if said == letters:
         return Stated(chunks, letters, False)
     begins = accumulate(map(len, map(_letters_of, chunks)), initial=0)

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.settings import ScoringSettings
 from streams.language import estimator
-from streams.language.estimator import EXPLANATION_CHARS, estimate
+from streams.language.estimator import EXPLANATION_CHARS, READ_CHARS, estimate
 
 PERSONAL = ScoringSettings().content_value
 
@@ -113,6 +113,80 @@ def test_code_is_not_read() -> None:
 )
 def test_what_a_question_tells_in_passing_counts(question: str, bare: str) -> None:
     assert estimate(question, "").rating >= PERSONAL > estimate(bare, "").rating
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Recommend a book for my daughter: Mia just turned five, she adores dinosaurs, and we moved to Oslo in June.",
+        "Recommend a book: Mia is my daughter, she just turned five, and we moved to Bergen last month.",
+        "Find a good gift for my wife: Anna is a potter. We got engaged in June. I work as a nurse at the hospital.",
+        "Fix the bug: it crashes. Our deadline moved to Friday 12 June and we decided to use Postgres 16.",
+        "Fix this bug: it crashes. Our deadline moved to Friday 12 June and we decided to use Postgres 16.",
+        "Recommend a fix for this: the import crashes. Our deadline moved to Friday 12 June.",
+        "Correct the email address: it is now anna@example.org. I moved to Rome.",
+        "推荐一本书：我女儿刚满五岁，喜欢恐龙，我们上个月搬到了北京。",
+        "修复这个错误：程序崩溃。我们的截止日期改到六月十二日，决定用Postgres 16。",
+    ],
+)
+def test_what_a_request_tells_after_its_colon_counts(told: str) -> None:
+    assert estimate(told, "").rating >= PERSONAL
+
+
+OWN_WORDS = "My name is Anna. I live in Oslo. My daughter Mia is 5 years old."
+
+
+@pytest.mark.parametrize(
+    ("asked", "own"),
+    [
+        ("Translate this: hola.", f"\nAlso, {OWN_WORDS}"),
+        ("Translate this:hola.", f"\nAlso, {OWN_WORDS}"),
+        ("Translate this:\n\nI live in Rome with my wife.", f"\n{OWN_WORDS}"),
+        ('Translate this: "I live in Rome with my wife".', f" {OWN_WORDS}"),
+        ("Translate this: “I live in Rome with my wife.”", f" {OWN_WORDS}"),
+        ('Fix the bug: "I live in Rome with my wife" is shown twice.', f" {OWN_WORDS}"),
+        ("Fix this code:\n```\ni = 'my wife in Rome'\n```", f"\n{OWN_WORDS}"),
+        ("Fix this code: ```i = 'my wife in Rome'```", f" {OWN_WORDS}"),
+        ("翻译这句话：你好。", "\n另外，我叫安娜，我住在奥斯陆。我女儿五岁。"),
+    ],
+)
+def test_only_the_text_that_is_to_be_worked_on_is_not_read(asked: str, own: str) -> None:
+    assert estimate(asked, "").rating < PERSONAL
+    assert estimate(asked + own, "").rating >= PERSONAL
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Translate into German: I live in Rome with my wife.",
+        "Please proofread this: I live in Rome. My wife Anna has a bakery. We moved in June.",
+        "Translate this: “I live in Rome. My wife Anna has a bakery.",
+        "Improve the grammar: I lives in Rome with my wife Anna.",
+        "Explain this poem line by line: I lived in Rome with my love Anna.",
+        "Fix this code: for i in range(10) print(my_wife)",
+        "Continue: I lived in Rome with my love Anna.",
+    ],
+)
+def test_a_text_that_is_to_be_worked_on_is_not_read_to_the_end_of_its_line(asked: str) -> None:
+    assert estimate(asked, "").rating < PERSONAL
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "It fails with ``` here. My name is Anna, I live in Oslo and I'm allergic to nuts.",
+        "```x = 1``` works, ``` does not. My name is Anna, I live in Oslo and I'm allergic to nuts.",
+        "它报错 ``` 这里。我叫安娜，我住在奥斯陆。",
+    ],
+)
+def test_what_follows_a_fence_that_is_not_closed_is_text(told: str) -> None:
+    assert estimate(told, "").rating >= PERSONAL
+
+
+@pytest.mark.parametrize("beyond", [4, 3, 2, 1, 0, -1])
+def test_a_fence_is_closed_even_beyond_what_is_read(beyond: int) -> None:
+    code = "Why? ```" + "my name is Anna and I live in Oslo\n" * 80
+    assert estimate(code[: READ_CHARS - beyond] + "``` ", "").signals == ()
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
