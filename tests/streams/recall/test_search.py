@@ -98,6 +98,8 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
             metadata=memory.meta,
             pinned=memory.pinned,
             superseded_by=memory.superseded_by,
+            valid_from=None if memory.valid_from is None else iso(memory.valid_from),
+            valid_to=None if memory.valid_to is None else iso(memory.valid_to),
         )
         for row in top(relevance, allowed, query.top_k)
         for memory in [memories[row]]
