@@ -58,6 +58,16 @@ def sources_in(meta: Mapping[str, Any], kind: str) -> list[str]:
     return list(meta.get(SOURCES) or (ASKED if kind in ("remember", "item") else USUAL))
 
 
+def speakers_in(meta: Mapping[str, Any]) -> list[str]:
+    """Return the names of the speakers in a memory's metadata, which may be anything: a client may have written it.
+
+    >>> speakers_in({"speakers": ["Ann"]}), speakers_in({"speakers": 5}), speakers_in({"speakers": [["Ann"]]})
+    (['Ann'], [], [])
+    """
+    found = meta.get("speakers")
+    return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else []
+
+
 def together(*several: Iterable[str]) -> list[str]:
     """Return the sources of several lists, each source once, in alphabetical order, and at most `MOST` of them."""
     return sorted({source for some in several for source in some})[:MOST]

@@ -13,11 +13,13 @@ from typing import Final
 from streams.language import personal_en, personal_zh
 from streams.language.personal_fact import Fact, Part
 from streams.language.scripts import is_chinese
+from streams.language.secrets_told import is_secret
 
 #: The maximum number of characters of a text and of a sentence that are read.
 READ_CHARS: Final = 2_000
 SENTENCE_CHARS: Final = 160
 _SENTENCE: Final = re.compile(r"[^.!?。！？؟\n]*(?:\.(?=[^\s.])[^.!?。！？؟\n]*)*[.!?。！？؟…]*[”\"』」）)]?")
+_MARKS: Final = ".!?。！？؟…\n"
 #: Abbreviations whose full stop ends no sentence.
 _SHORT: Final = re.compile(r"\b(?:Mrs?|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx|Inc|Ltd|Jr|Sr|No)\.$")
 #: What a client wrote in brackets, such as "[shared image: …]".
@@ -30,14 +32,18 @@ _ABOUT_RANK: Final = {
 }
 
 
-def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text with their marks. Longer ones than `SENTENCE_CHARS` are passed over.
+def sentences(text: str, most_chars: int = READ_CHARS) -> Iterator[str]:
+    """Yield the sentences of the first characters of a text, with their marks, without one that is cut.
+
+    Longer ones than `SENTENCE_CHARS` are passed over.
 
     >>> list(sentences("Hi! I live in St. Ives. Do you?"))
     ['Hi!', 'I live in St. Ives.', 'Do you?']
     """
-    begun = ""
-    for line in _NOTE.sub("", text[:READ_CHARS]).splitlines():
+    begun, read = "", text[:most_chars]
+    if len(text) > most_chars:
+        read = read[: max(read.rfind(mark) for mark in _MARKS) + 1]
+    for line in _NOTE.sub("", read).splitlines():
         for piece in _SENTENCE.findall(line):
             begun += piece
             if _SHORT.search(begun[-8:]):
@@ -49,7 +55,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def facts(sentence: str) -> list[Fact]:
-    """Return what a sentence tells of its speaker. A question tells nothing.
+    """Return what a sentence tells of its speaker. A question and a secret tell nothing.
 
     >>> [(one.part, one.key) for one in facts("My sister Anna lives with us.")]
     [(<Part.PEOPLE: 'people'>, ('anna',))]
@@ -60,4 +66,6 @@ def facts(sentence: str) -> list[Fact]:
         found = list(personal_en.facts(sentence)) if personal_en.may_tell(sentence) else []
     else:
         found = list(personal_zh.facts(sentence)) if is_chinese(sentence) else []
+    if not found or is_secret(sentence):
+        return []
     return [one._replace(rank=_ABOUT_RANK.get(one.key[0], 2)) if one.part is Part.ABOUT else one for one in found]

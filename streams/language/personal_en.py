@@ -189,8 +189,6 @@ _TO_DO: Final = _rule(
     r"(?:(?:can|could|would|will) you )?(?:please )?(?:remind me (?:to|about)|don['’]t let me forget"
     r"|to-?do:) \w"
 )
-#: Values that no prompt should repeat.
-_SECRET: Final = _rule(r"\b(?:password|passcode|pin|code|login|secret|token)\b")
 _SLOTS: Final = _rule(
     r"\b(?:phone|mobile|telephone|number|e-?mail|address|birthday|nickname|height|weight|age|job|employer|school|car"
     r"|doctor|dentist|therapist|vet|boss|manager|landlord|language|timezone|size|username|teacher|lawyer|home)\b"
@@ -215,7 +213,7 @@ def facts(sentence: str) -> Iterator[Fact]:
     stated = list(english_statements.stated(sentence))
     task = _task(sentence, places, stated)
     told = [*_about(sentence, places, stated), *_people(sentence, places), *_likes(sentence, places)]
-    if not (task or told) or _SECRET.search(sentence):
+    if not (task or told):
         return
     if task:
         yield task

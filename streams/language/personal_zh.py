@@ -122,7 +122,6 @@ _PAST: Final = re.compile(r"昨天|前天|上周|上个?月|去年|刚刚?|之�
 _TO_DO: Final = re.compile(r"提醒我|别让我忘|待办[:：]|别忘了(?!我)")
 _WHEN: Final = re.compile(r"^(?P<key>[^，。,；;]{2,20}?)的(?:时间|日期|截止日期)(?:是|为|定在|改到|改成)")
 _NO_VALUE: Final = re.compile(r"当前|[这那某一]个?家|里面|一起")
-_SECRET: Final = re.compile(r"密码|验证码|口令")
 #: Words for one relation.
 _SAME: Final = {
     **dict.fromkeys(("妈", "母亲", "老妈", "娘"), "妈妈"),
@@ -143,8 +142,6 @@ def facts(sentence: str) -> Iterator[Fact]:
     """Yield what the sentence tells. 用户喜欢茶 is read as 我喜欢茶."""
     if sentence.startswith("用户"):
         sentence = f"我{sentence[2:]}"
-    if _SECRET.search(sentence):
-        return
     bare = sentence.rstrip("。！!；; ")
     if when := _WHEN.match(bare):
         yield Fact(Part.TASKS, ("时间", when["key"]), dated=True)

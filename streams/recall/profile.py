@@ -19,8 +19,8 @@ from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import STILL_HOLDS, Memory, State
 from schemas.settings import LifecycleSettings
 from schemas.times import day_of
-from streams.language.personal import facts, sentences
 from streams.language.personal_fact import Part
+from streams.language.secrets_told import is_secret
 from streams.language.times.windows import windows_of
 from streams.models.token_count import estimated_tokens
 from streams.recall.dates import ReferenceDate
@@ -31,12 +31,16 @@ from tables.memories.validity import ended_or_not_begun
 
 #: The maximum number of tokens of a profile, estimated.
 MOST_TOKENS: Final = 300
-#: Of a user's memories, the pinned ones are read, and so many of the newest and of the most important others.
-NEWEST, MOST_IMPORTANT = 1_000, 250
+#: Of a user's memories, so many of the newest ones, of the pinned ones, and of the most important others are read.
+NEWEST, MOST_PINNED, MOST_IMPORTANT = 1_000, 200, 250
+#: The maximum number of likes that others are compared with, and of lines of a part.
+MOST_LIKES, MOST_LINES = 100, 200
 #: How long a to-do without a date is one.
 TO_DO_MS: Final = 14 * DAY_MS
 #: A pinned memory is shown whole if it has at most so many tokens. Of a longer one, one sentence is shown.
 WHOLE_TOKENS: Final = 60
+#: A memory with more characters has more tokens.
+WHOLE_CHARS: Final = 1_000
 #: Two preferences are about the same if they share more than this share of the words of the shorter one.
 ALIKE: Final = 0.5
 #: The first lines of each part, which have room before the others of any part, and the parts' headings.
@@ -115,7 +119,7 @@ def profile_of(
     # A newer statement replaces an older one even if its own memory is no longer shown.
     shown = {one.id: one for one in read if state_of(score_of(one, now, lifecycle), lifecycle) in _SHOWN}
     pinned = (one for one in shown.values() if one.pinned and one.id not in outdated)
-    lines: dict[Part, list[Line]] = {Part.PINNED: _merged((_pinned(one), one, None) for one in pinned)}
+    lines: dict[Part, list[Line]] = {Part.PINNED: _merged((_pinned(one, readings), one, None) for one in pinned)}
     holding.sort(key=lambda one: (one.fact.rank, one.due or 0))  # newest first, and of tasks the next first
     for part in _FIRST.keys() - lines.keys():
         found = (one for one in holding if one.fact.part is part and one.memory.id in shown)
@@ -124,29 +128,39 @@ def profile_of(
 
 
 def _bounded(memories: Iterable[Memory]) -> list[Memory]:
-    """Return the memories to read, newest first. A user may have any number of them."""
+    """Return the memories to read, newest first. A user may have any number of them.
+
+    Of the newest ones, those that are pinned beyond the newest `MOST_PINNED` are left out as well.
+    """
     ordered = sorted((one for one in memories if one.current and not is_item(one)), key=attrgetter("said_at", "seq"))
     ordered.reverse()
     rest = [one for one in ordered[NEWEST:] if not one.pinned]
     important = {one.id for one in heapq.nlargest(MOST_IMPORTANT, rest, key=attrgetter("importance"))}
-    return [one for place, one in enumerate(ordered) if place < NEWEST or one.pinned or one.id in important]
+    newest = {one.id for one in islice(ordered, NEWEST) if not one.pinned}
+    pinned = {one.id for one in islice((one for one in ordered if one.pinned), MOST_PINNED)}
+    read = newest | pinned | important
+    return [one for one in ordered if one.id in read]
 
 
-def _pinned(memory: Memory) -> str:
-    """Return the line of a pinned memory: the user's words, or of many words the first sentence with a fact."""
-    words = one_line("\n".join(own_words(memory)) or memory.text)
-    if estimated_tokens(words) <= WHOLE_TOKENS:
-        return words
-    several = list(sentences(words))
-    return next((one for one in several if facts(one)), several[0] if several else "")
+def _pinned(memory: Memory, readings: Readings) -> str:
+    """Return the line of a pinned memory: the user's words, or of many words the first sentence with a fact.
+
+    It is empty if it may tell a secret.
+    """
+    words = "\n".join(own_words(memory))
+    if len(words) > WHOLE_CHARS or estimated_tokens(one_line(words)) > WHOLE_TOKENS:
+        place = next((one.place for one in readings.of(memory)), 0)
+        words = next(islice(sentences_of(memory), place, None), "")
+    return "" if is_secret(words) else words
 
 
 def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) -> tuple[list[_Said], set[uuid.UUID]]:
     """Return the newest fact of each key, newest first, and the ids of the memories with other facts of these keys.
 
     Facts that hold although they are older, as a person says, are among the former. A fact that needs a time and
-    names none is no fact.
+    names none is no fact. Likes are compared with the first `MOST_LIKES`, and no more are returned.
     """
+    said: dict[uuid.UUID, list[str]] = {}
     replaced: set[uuid.UUID] = set()
     newest: dict[Any, _Said] = {}
     liked: list[frozenset[int]] = []
@@ -155,11 +169,16 @@ def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) ->
         known = key in newest
         if one.part is Part.PREFERENCES and not known:
             known = any(len(one.words & other) > ALIKE * min(len(one.words), len(other)) for other in liked)
-            liked.append(one.words)
+            if len(liked) < MOST_LIKES:
+                liked.append(one.words)
+            elif not known:
+                continue
         if known and memory.meta.get(STILL_HOLDS) is not True:
             replaced.add(memory.id)
             continue
-        text, due = next(islice(sentences_of(memory), one.place, None)), None
+        if memory.id not in said:
+            said[memory.id] = list(sentences_of(memory))
+        text, due = said[memory.id][one.place], None
         if one.part is Part.TASKS:
             windows = windows_of(text, memory.created_at, reference.zone)
             if not windows and one.dated:
@@ -170,11 +189,13 @@ def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) ->
 
 
 def _merged(found: Iterable[tuple[str, Memory, int | None]]) -> list[Line]:
-    """Return the lines, those of the same words as one, with the ids of all memories."""
+    """Return the first `MOST_LINES` lines, those of the same words as one, with the ids of all memories."""
     lines: dict[str, Line] = {}
     for text, memory, due in found:
         shown, key = one_line(text), text.casefold().rstrip(".!。！ ")
         before = lines.get(key)
+        if before is None and len(lines) >= MOST_LINES:
+            break
         if before is None:
             lines[key] = Line(shown, (memory.id,), memory.said_at, due)
         elif memory.id not in before.memory_ids:

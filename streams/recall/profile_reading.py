@@ -6,25 +6,31 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from schemas.memories import Memory
-from schemas.sources import SOURCES, any_covered, sources_in
-from streams.language.personal import facts, sentences
+from schemas.sources import SOURCES, any_covered, sources_in, speakers_in
+from streams.language.personal import READ_CHARS, facts, sentences
 from streams.language.personal_fact import Part
 
 #: The maximum number of texts whose readings are kept: some 20 MB.
 MOST_READINGS: Final = 50_000
+#: The maximum number of characters of a memory that are read.
+MEMORY_CHARS: Final = 4_000
 
 
 def own_words(memory: Memory) -> list[str]:
     """Return the lines of a memory that are the user's.
 
-    The text of an exchange has the user's messages first. Where speakers have no names, nothing tells where the
-    assistant's words begin, so only the first line counts as the user's.
+    A conversation of several users has none. The text of an exchange has the user's messages first. Where speakers
+    have no names, nothing tells where the assistant's words begin, so only the first line counts as the user's.
     """
     lines = memory.text.splitlines()
     sources = sources_in(memory.meta, memory.kind)
-    if memory.kind != "exchange" or (not memory.meta.get("speakers") and not any_covered(["assistant"], sources)):
+    speakers = speakers_in(memory.meta)
+    if memory.kind != "exchange":
         return lines
-    speakers = memory.meta.get("speakers") or ()
+    if sum(one.startswith("user:") for one in sources) > 1:
+        return []
+    if not speakers and not any_covered(["assistant"], sources):
+        return lines
     if not speakers:
         return lines[:1] if "user" in sources else []
     mine, unnamed = "user" in sources, "assistant" in sources
@@ -41,8 +47,13 @@ def own_words(memory: Memory) -> list[str]:
 
 
 def sentences_of(memory: Memory) -> Iterator[str]:
-    """Yield the sentences of the user's words in a memory."""
-    return (sentence for line in own_words(memory) for sentence in sentences(line))
+    """Yield the sentences of the user's words in a memory, of the first `MEMORY_CHARS` characters."""
+    left = MEMORY_CHARS
+    for line in own_words(memory):
+        if left <= 0:
+            return
+        yield from sentences(line, min(left, READ_CHARS))
+        left -= len(line)
 
 
 class Reading(NamedTuple):
@@ -68,7 +79,7 @@ class Readings:
     def of(self, memory: Memory) -> tuple[Reading, ...]:
         """Return what the user's words in a memory tell."""
         meta = memory.meta
-        spoken = (memory.kind, tuple(meta.get(SOURCES) or ()), tuple(meta.get("speakers") or ()))
+        spoken = (memory.kind, tuple(meta.get(SOURCES) or ()), tuple(speakers_in(meta)))
         key = hash((memory.text, spoken))
         if (known := self._known.get(key)) is None:
             known = tuple(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemas.memories import Memory
+from schemas.sources import speakers_in
 from tables.memories.catalog.archive import ArchiveTable
 from tables.runs import Places
 from tables.search.candidates import Candidates
@@ -44,7 +45,7 @@ class ArchivedRows:
         found: HeldArchive | None = self._recent.get(key)
         if found is None:
             memories = self._archive.of_user(user_id)
-            speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
+            speakers = frozenset(name for memory in memories for name in speakers_in(memory.meta))
             found = HeldArchive(Candidates.of(memories), speakers)
             self._recent.put(key, found, found.bytes)
         return found

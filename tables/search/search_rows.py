@@ -27,6 +27,7 @@ import numpy as np
 
 from schemas.errors import DataDirError
 from schemas.memories import SAID_AGAIN, Memory
+from schemas.sources import speakers_in
 from tables.database.shard_info import ShardInfo
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.catalog.changes import Changes
@@ -138,7 +139,7 @@ class SearchRows:
         assert len(places) == len(rows.seqs), "a row that leaves is deleted"
         speakers, first = np.unique(rows.speakers, return_index=True)
         one_of_each = self.memories(places[first[speakers > 0]])
-        names = frozenset(name for memory in one_of_each for name in memory.meta["speakers"])
+        names = frozenset(name for memory in one_of_each for name in speakers_in(memory.meta))
         sessions = Sessions(rows.sessions, rows.created_at)
         stated = Stated(rows.stated_rows, rows.stated, self._said_at(places, rows))
         return Held(places, rows.seqs, sessions, rows.terms, stated, previous(rows.sessions), names)

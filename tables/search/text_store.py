@@ -29,6 +29,7 @@ import rocksdict
 
 from schemas.errors import DataDirError
 from schemas.memories import Memory
+from schemas.sources import speakers_in
 from tables import rocksdb
 from tables.paths import make_usable
 from tables.rocksdb import DAMAGE, StoreDamaged, line, rewrite
@@ -62,7 +63,7 @@ def session_number(session_id: str | None) -> int:
 
 
 def _speakers(memory: Memory) -> int:
-    speakers = memory.meta.get("speakers")
+    speakers = speakers_in(memory.meta)
     return zlib.crc32(orjson.dumps(speakers)) | 1 if speakers else 0
 
 

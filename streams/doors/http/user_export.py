@@ -17,7 +17,7 @@ from schemas.exchanges import Message
 from schemas.exported import ExportedMemory
 from schemas.ids import event_id
 from schemas.memories import MEMORY_COLUMNS, VALIDITY, Memory
-from schemas.sources import SOURCES, meant, sources_in
+from schemas.sources import SOURCES, meant, sources_in, speakers_in
 from schemas.times import iso
 from streams.service import MemoryService
 from tables.memories.catalog.archive import Archived
@@ -74,7 +74,7 @@ def _memory(memory: Memory) -> ExportedMemory:
     return ExportedMemory(
         **{name: getattr(memory, name) for name in _FIELDS},
         **{name: given.get(name) for name in _VALIDITY},
-        speakers=memory.meta.get("speakers", []) if exchange else [],
+        speakers=speakers_in(memory.meta) if exchange else [],
         sources=_sources(memory),
         promotion=memory.meta.get("promotion") if exchange else None,
         metadata={key: value for key, value in memory.meta.items() if key not in hidden} or None,

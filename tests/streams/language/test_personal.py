@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.language import personal
+from streams.language import personal, secrets_told
 from streams.language.personal import SENTENCE_CHARS, facts, sentences
 from streams.language.personal_fact import Part
 
@@ -69,6 +69,13 @@ NOTHING = [
     "I did use the auto mode on my phone's camera.",
     "I've got lots of kids' books.",
     "My wifi password is swordfish.",
+    "My door code is 4711.",
+    "Our codes are 4711 and 4712.",
+    "My card number is 1234.",
+    "My phone number is 4242 4242 4242 4242.",
+    "My SSN is 123.",
+    "My passport is X12345.",
+    "My seed phrase is apple pear.",
     "I'll see you tomorrow.",
     "I'll make sure to focus on Friday.",
     "Don't forget to rest.",
@@ -79,6 +86,9 @@ NOTHING = [
     "如果我住在青岛就好了。",
     "我以前喜欢喝茶。",
     "我的密码是12345。",
+    "我的手机号是我的银行卡密码。",
+    "我的身份证号码是12345。",
+    "我的护照号码是E12345。",
     "他说我喜欢喝茶。",
     "Ich wohne in Kiel und mag Tee.",
     "",
@@ -97,7 +107,7 @@ REPLACED = [
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    assert doctest.testmod(personal).failed == 0
+    assert doctest.testmod(personal).failed == doctest.testmod(secrets_told).failed == 0
 
 
 @pytest.mark.parametrize(("sentence", "part", "key"), TOLD)

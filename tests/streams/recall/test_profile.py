@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -17,8 +18,8 @@ from schemas.sources import SOURCES
 from streams.language.personal import facts
 from streams.language.personal_fact import Fact, Part
 from streams.recall.dates import ReferenceDate
-from streams.recall.profile import MOST_TOKENS, NEWEST, TO_DO_MS, Profile, profile_of
-from streams.recall.profile_reading import Readings, own_words
+from streams.recall.profile import MOST_LIKES, MOST_PINNED, MOST_TOKENS, NEWEST, TO_DO_MS, Profile, profile_of
+from streams.recall.profile_reading import MEMORY_CHARS, Readings, own_words, sentences_of
 from tests.support.making import START, memory_of
 
 DAY = 86_400_000
@@ -166,6 +167,72 @@ def test_only_the_users_words_are_read() -> None:
     assert own_words(unnamed) == ["Hi"], "the other line may be the assistant's, who has no name"
     only = replace(both, meta={SOURCES: ["assistant"]})
     assert own_words(only) == []
+
+
+@pytest.mark.parametrize("speakers", [5, [["a"]], "Ann", {"a": 1}, [None], True])
+@pytest.mark.parametrize("kind", ["remember", "exchange"])
+def test_metadata_of_any_form_breaks_no_profile(speakers: Any, kind: str) -> None:
+    given = memory("I live in Bergen.", kind=kind, meta={"speakers": speakers, SOURCES: ["user"]})
+    assert texts(profile(given)) == ["I live in Bergen."]
+
+
+def test_a_conversation_of_several_users_has_no_words_of_the_user() -> None:
+    group = {SOURCES: ["user:Ann", "user:Bob"], "speakers": ["Ann", "Bob"]}
+    talk = memory("Ann: I live in Oslo.\nBob: I live in Rome.", kind="exchange", meta=group, pinned=True)
+    assert own_words(talk) == []
+    assert profile(talk) == Profile()
+
+
+def test_a_pinned_memory_shows_no_words_of_an_assistant() -> None:
+    answer = memory("I live in the cloud.", kind="exchange", meta={SOURCES: ["assistant"]}, pinned=True)
+    assert profile(answer) == Profile()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Remember: the gate code is 4711.",
+        "My API key: abc.",
+        "记住：我的银行卡尾号是1234。",
+        "Merke dir das Passwort: x",
+    ],
+)
+def test_no_line_tells_a_secret(text: str) -> None:
+    assert profile(memory(text, pinned=True)) == Profile()
+    assert profile(memory(f"{text} {'So it goes. ' * 80}", pinned=True)) == Profile()
+
+
+def test_of_a_long_memory_the_beginning_is_read_and_no_sentence_that_is_cut() -> None:
+    line = f"{'So it goes. ' * 100}\n"
+    long = memory(f"{line * 2}{'Well. ' * 300}I live in New York.\n{line}I love tea.")
+    assert sum(map(len, sentences_of(long))) <= MEMORY_CHARS
+    assert profile(long) == Profile()
+    cut = memory(f"{'x' * 100}. " + "a. " * 630 + "I live in York today.")
+    assert texts(profile(cut)) == []
+
+
+def test_what_is_compared_is_bounded() -> None:
+    likes = [memory(f"I love alpha{day} with beta{day}.", day, seq=day) for day in range(MOST_LIKES + 20)]
+    found = profile(*likes)
+    assert len(texts(found)) + found.left_out == MOST_LIKES
+    pinned = [memory(f"Rule {day}.", day, seq=day, pinned=True) for day in range(MOST_PINNED + 20)]
+    found = profile(*pinned)
+    assert len(texts(found)) + found.left_out == MOST_PINNED
+    assert texts(found)[0] == pinned[-1].text
+
+
+def test_each_memory_is_split_once_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings, given = Readings(), memory(" ".join(f"I love alpha{one} with beta{one}." for one in range(20)))
+    profile_of([given], ReferenceDate(NOW, UTC), NOW, LifecycleSettings(), readings=readings)
+    split = list[Memory]()
+
+    def counted(one: Memory) -> Iterator[str]:
+        split.append(one)
+        return sentences_of(one)
+
+    monkeypatch.setattr("streams.recall.profile.sentences_of", counted)
+    profile_of([given], ReferenceDate(NOW, UTC), NOW, LifecycleSettings(), readings=readings)
+    assert split == [given]
 
 
 def test_a_sentence_of_several_memories_is_one_line_with_their_ids() -> None:

@@ -522,3 +522,14 @@ def test_an_older_copy_of_catalog_or_rows_shows_nothing_of_another_time(tmp_path
     told = ["1", "3"] if restored == "catalog.duckdb" else ["1", "2", "3"]
     assert [memory.text for memory in shown(shard)] == told
     shard.close()
+
+
+def test_metadata_of_any_form_breaks_no_search(shard: Shard) -> None:
+    """A client may have written what else has the names of speakers."""
+    forms: list[Any] = [5, [["a"]], [None]]
+    odd = [
+        promotion(f"User: {form}", str(form)).model_copy(update={"metadata": {"speakers": form}}) for form in forms
+    ]
+    said(shard, *odd)
+    said(shard, promotion("User: hi", "named").model_copy(update={"speakers": ["Ann"]}))
+    assert shard.held("u").speakers == frozenset({"Ann"})
