@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from streams.language import personal_en, personal_zh
+from streams.language.borrowed import is_borrowed
 from streams.language.personal_fact import Fact, Part
 from streams.language.scripts import is_chinese
 from streams.language.secrets_told import is_secret
@@ -55,7 +56,7 @@ def sentences(text: str, most_chars: int = READ_CHARS) -> Iterator[str]:
 
 
 def facts(sentence: str) -> list[Fact]:
-    """Return what a sentence tells of its speaker. A question and a secret tell nothing.
+    """Return what a sentence tells of its speaker. A question, a secret, and words of others tell nothing.
 
     >>> [(one.part, one.key) for one in facts("My sister Anna lives with us.")]
     [(<Part.PEOPLE: 'people'>, ('anna',))]
@@ -66,6 +67,6 @@ def facts(sentence: str) -> list[Fact]:
         found = list(personal_en.facts(sentence)) if personal_en.may_tell(sentence) else []
     else:
         found = list(personal_zh.facts(sentence)) if is_chinese(sentence) else []
-    if not found or is_secret(sentence):
+    if not found or is_secret(sentence) or is_borrowed(sentence):
         return []
     return [one._replace(rank=_ABOUT_RANK.get(one.key[0], 2)) if one.part is Part.ABOUT else one for one in found]

@@ -58,6 +58,10 @@ _NO_NAME: Final = (
     "January|February|March|April|May|June|July|August|September|October|November|December|Christmas|Easter|Mon|Tues"
     "|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|The|And|But|So|God|This|That|It|Its|He|She|They|We|You"
     "|Yeah|Yes|No|Oh|Wow|Also|Here|There|My|Our|Thanks|Thank|Hi|Hey|Hello|What|Who|When|Where|How|Well|One|If|As|In"
+    "|Sure|Ate|Eat|Eats|Never|Always|Often|Sometimes|Usually|Really|Loves|Loved|Love|Likes|Liked|Hates|Has|Had|Have"
+    "|Does|Did|Do|Can|Could|Should|Would|Must|Goes|Went|Came|Comes|Calls|Called|Says|Said|Got|Gets|Gave|Made|Makes"
+    "|Keeps|Still|Ever|Only|Even|Too|Very|Maybe|Probably|Actually|Finally|Recently|Again|Back|Who|Which|Lives|Lived"
+    "|Works|Wants|Needs|Thinks|Told|Died|Passed|Took|Takes|Saw|Ran|Runs|For|To|From|With|About|Because|Or|Of|By"
     "|On|At|Not|Just|Then|Now|Last|Next|Today|Tomorrow|Yesterday|Is|Are|Was|Everyone|Family"
 )
 _NAME: Final = rf"(?-i:(?!(?:{_NO_NAME})\b)[A-Z][a-z]{{1,15}})\b"
@@ -76,6 +80,18 @@ _OBJECT: Final = rf" (?!{_VAGUE})(?P<what>[\w'’][^,;:.!?()]{{1,80}})"
 
 #: An object that points to something else.
 _POINTS: Final = _rule(r"\b(?:it|this|that|these|those|them)\b")
+
+_LANGUAGES: Final = (
+    r"(?-i:English|French|German|Spanish|Italian|Portuguese|Dutch|Norwegian|Swedish|Danish|Finnish|Icelandic|Polish|Czech"
+    r"|Slovak|Hungarian|Romanian|Bulgarian|Greek|Turkish|Russian|Ukrainian|Serbian|Croatian|Albanian|Arabic|Hebrew"
+    r"|Persian|Farsi|Hindi|Urdu|Bengali|Punjabi|Tamil|Telugu|Thai|Vietnamese|Indonesian|Malay|Tagalog|Filipino|Chinese"
+    r"|Mandarin|Cantonese|Japanese|Korean|Swahili|Afrikaans|Irish|Welsh|Catalan|Basque|Latin|Esperanto)"
+)
+_CARS: Final = (
+    r"(?:car|van|truck|suv|pickup|lorry|bus|taxi|tractor|motorbike|motorcycle|scooter|convertible|minivan|sedan|hatchback"
+    r"|(?-i:Toyota|Honda|Ford|Tesla|Volkswagen|VW|Audi|BMW|Mercedes|Volvo|Skoda|Fiat|Renault|Peugeot|Opel|Nissan|Mazda"
+    r"|Subaru|Hyundai|Kia|Lexus|Jeep|Porsche|Mini|Chevrolet|Citroen|Seat|Dacia|Prius|Golf|Civic|Corolla))"
+)
 
 #: What is about the speaker, by the key of the fact.
 _ABOUT: Final = (
@@ -114,18 +130,23 @@ _ABOUT: Final = (
         ),
     ),
     ("pronouns", _rule(r"my pronouns are\b")),
-    ("languages", _rule(rf"{_I} speak (?:fluent |native )?(?-i:[A-Z])[a-z]+")),
-    ("car", _rule(rf"{_I} drive (?:an?|my) \w")),
+    ("languages", _rule(rf"{_I} speak (?:(?:fluent|native|some|good) )?{_LANGUAGES}\b")),
+    ("car", _rule(rf"{_I} drive (?:an?|my) (?:[\w-]+ ){{0,2}}{_CARS}(?=[,.!;]|$)")),
 )
 _GREETED: Final = _rule(rf"^(?:hi|hello|hey)[,!]? (?:I['’]m|I am) {_NAME}(?=[,.!]|$| and\b)")
 _HOME_COUNTRY: Final = _rule(r"\bmy home (?:country|town),? (?-i:[A-Z])")
+_HOW_EATEN: Final = (
+    r"(?:now|out|in|at|on|with|without|before|after|until|while|much|well|enough|any ?more|fast|right|yet|properly"
+    r"|alone|here|there|today|tonight|tomorrow|late|early|lunch|dinner|breakfast|together|if|when|again|a lot|a thing"
+    r"|very)\b"
+)
 #: What the body allows. There may be several facts.
 _HEALTH: Final = _rule(
     rf"{_I_AM} (?:allergic to|intolerant (?:to|of)|(?:an? |strictly )?(?:vegan|vegetarian|pescatarian|diabetic"
     rf"|coeliac|celiac|asthmatic|(?:lactose|gluten)[ -]intolerant))\b"
     rf"|{_I} have (?:an? )?(?:\w+ ){{0,2}}(?:allerg(?:y|ies)|asthma|diabetes|adhd|celiac|epilepsy|migraines?"
     r"|arthritis|insomnia)\b"
-    rf"|{_I} (?:don['’]t|do not|can['’]t|cannot|never) (?:eat|drink|smoke) (?!{_VAGUE})\w"
+    rf"|{_I} (?:don['’]t|do not|can['’]t|cannot|never) (?:eat|drink|smoke) (?!{_VAGUE}|{_HOW_EATEN})\w"
 )
 #: What the speaker likes; the group `what` is the object.
 _LIKES: Final = (
@@ -184,6 +205,21 @@ _UPCOMING: Final = _rule(r"\b(?:my|our) upcoming \w")
 _PAST: Final = _rule(
     r"\b(?:had|went|was|were|did|last|yesterday|ago|finished|just (?:got|had|came|did)|been|hope|hoping)\b"
 )
+#: Plans that are given up or denied, and sleep.
+_NO_TASK: Final = _rule(
+    r"\b(?:not|never|no longer|cancel\w{0,7}|called off|skip\w{0,4}|bed|sleep)\b|n['’]t\b(?! forget)"
+)
+_CANCELLED: Final = (
+    _rule(
+        rf"\b(?:my|our|the) (?P<what>(?:[\w'’-]+ ){{0,4}}{_OCCASIONS})\b[^,;:!?]{{0,40}}"
+        r" (?:is|was|are|were|been|got|gets) (?:now )?(?:cancell?ed|called off)"
+    ),
+    _rule(
+        r"\bI(?:['’]ve| have| had to| just)? cancell?(?:ed)? (?:my|our|the)"
+        rf" (?P<what>(?:[\w'’-]+ ){{0,4}}{_OCCASIONS})\b"
+    ),
+)
+_NOT: Final = _rule(r"\b(?:not|never)\b|n['’]t\b")
 #: Requests for a reminder, with or without a time.
 _TO_DO: Final = _rule(
     r"(?:(?:can|could|would|will) you )?(?:please )?(?:remind me (?:to|about)|don['’]t let me forget"
@@ -193,6 +229,10 @@ _SLOTS: Final = _rule(
     r"\b(?:phone|mobile|telephone|number|e-?mail|address|birthday|nickname|height|weight|age|job|employer|school|car"
     r"|doctor|dentist|therapist|vet|boss|manager|landlord|language|timezone|size|username|teacher|lawyer|home)\b"
 )
+_PERSON_SLOTS: Final = _rule(r"\b(?:doctor|dentist|therapist|vet|boss|manager|landlord|teacher|lawyer)$")
+_CAPITAL: Final = re.compile(r"[A-Z]\w")
+_VALUE: Final = re.compile(r"[A-Z\d@]|^an? ")
+_FREE: Final = _rule(r"\b(?:nickname|username)$")
 _OF_SPEAKER: Final = ("home", "employer", "occupation", "school", "age", "weight")
 _MINE: Final = _rule(r"^(?:my|our) (?:[\w'’-]+ ){0,3}[\w'’-]+$")
 _OF_OTHER: Final = _rule(rf"^(?:home|employer) {_PERSON}\b")
@@ -209,6 +249,11 @@ def may_tell(sentence: str) -> bool:
 def facts(sentence: str) -> Iterator[Fact]:
     """Yield what the sentence tells. "The user likes tea" is read as "I like tea"."""
     sentence = _in_first_person(sentence)
+    if not _UNREAL.search(sentence) and not _NOT.search(sentence):
+        for rule in _CANCELLED:
+            if gone := rule.search(sentence):
+                yield Fact(Part.TASKS, _key("cancelled", gone["what"]), ends=True)
+                return
     places = [found.end() for found in _BEGINS.finditer(sentence)]
     stated = list(english_statements.stated(sentence))
     task = _task(sentence, places, stated)
@@ -230,6 +275,8 @@ def _first(rule: re.Pattern[str], sentence: str, places: list[int]) -> re.Match[
 
 def _task(sentence: str, places: list[int], stated: list[Found]) -> Fact | None:
     if may_have_times(sentence):
+        if _NO_TASK.search(sentence):
+            return None
         if moved := next((one for one in stated if _OCCASION.search(one.about)), None):
             return Fact(Part.TASKS, _key("task", moved.about), dated=True)
         found = _first(_TASK, sentence, places)
@@ -257,12 +304,21 @@ def _of_statement(found: Found) -> Fact | None:
     about = " ".join(found.about.lower().split())
     if about not in _OF_SPEAKER and not _MINE.match(about) and not _OF_OTHER.match(about):
         return None
+    if about not in _OF_SPEAKER and not _OF_OTHER.match(about) and not _is_value(about, found.value):
+        return None
     about = about.removeprefix("my ").removeprefix("our ")
     if _OF_RELATION.search(about):
         return Fact(Part.PEOPLE, (about,), rank=1)
     if about in _OF_SPEAKER or (_SLOTS.search(about) and not _OCCASION.search(about)):
         return Fact(Part.ABOUT, (about,))
     return None
+
+
+def _is_value(about: str, value: str) -> bool:
+    """Return whether it names something, and is not a state: of a person a name, and else a name or number."""
+    if _PERSON_SLOTS.search(about):
+        return _CAPITAL.match(value) is not None
+    return _VALUE.search(value) is not None or _FREE.search(about) is not None
 
 
 def _people(sentence: str, places: list[int]) -> Iterator[Fact]:

@@ -20,9 +20,11 @@ class Fact(NamedTuple):
     """A fact: the part of the profile to which it belongs, and its key. The newest sentence with a key holds.
 
     The facts of lower `rank` are shown first. A task without `dated` needs no date to be one.
+    One that `ends` is no task: it tells that older tasks with all words of its key are cancelled.
     """
 
     part: Part
     key: tuple[str, ...]
     rank: int = 0
     dated: bool = False
+    ends: bool = False

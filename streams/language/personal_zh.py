@@ -48,7 +48,8 @@ _ABOUT: Final = (
     (
         "名字",
         re.compile(
-            rf"(?:{_I}叫做?|{_OPENING}{_MY}(?:名字|姓名)(?:叫做?|是)|叫我)(?![你您他她什我])[\u4e00-\u9fffA-Za-z]{{1,12}}{_END}"
+            rf"(?:{_I}叫做?|{_OPENING}(?:请|就|以后|可以|你可以|大家|大家都|朋友们?都?)?叫我)(?:{_NAME})(?<![了过着的]){_END}"
+            rf"|{_OPENING}{_MY}(?:名字|姓名)(?:叫做?|是)(?![你您他她什我])[\u4e00-\u9fffA-Za-z]{{1,12}}{_END}"
         ),
     ),
     (
@@ -72,7 +73,7 @@ _ABOUT: Final = (
             rf"(?:{_I}(?:来自|出生于|出生在|老家在|家乡在)|{_OPENING}{_MY}(?:老家|家乡|籍贯)(?:是|在))[^，。,；;你]"
         ),
     ),
-    ("婚姻", re.compile(rf"{_I}(?:已婚|未婚|单身|离婚了|结婚了|订婚了|退休了)")),
+    ("婚姻", re.compile(rf"{_I}(?:已婚|未婚|单身|离婚了|结婚了|订婚了|退休了)(?=[，。,；;！!、\s了]|$)")),
     (
         "属性",
         re.compile(
@@ -119,6 +120,14 @@ _TASK: Final = re.compile(
     r"|交报告|婚礼|聚会|的时间(?:是|为|定在|改到)|时间定在|得去|必须|需要|要交|要提交|要完成|旅行|旅游|搬家|演出|比赛|演讲|答辩"
 )
 _PAST: Final = re.compile(r"昨天|前天|上周|上个?月|去年|刚刚?|之前|了[。！!，,]?$|过了|去过|已经")
+_NO_TASK: Final = re.compile(r"不(?!过|好意思|久|同|错|要忘)|别(?!忘|让我忘|人|的)|没|取消|无需")
+_CANCELLED: Final = re.compile(
+    r"(?P<what>会议|预约|面试|考试|航班|手术|婚礼|聚会|旅行|旅游|演出|比赛|演讲|答辩)(?:已经?|都|被|又){0,2}取消"
+    r"|取消了?[^，。,；;不没]{0,8}?(?P<other>会议|预约|面试|考试|航班|手术|婚礼|聚会|旅行|旅游|演出|比赛|演讲|答辩)"
+)
+_QUESTION: Final = re.compile(
+    r"[吗么][。！!~…]?$|是不是|有没有|会不会|能不能|要不要|可不可以|对不对|喜不喜欢|谁|哪[里儿]"
+)
 _TO_DO: Final = re.compile(r"提醒我|别让我忘|待办[:：]|别忘了(?!我)")
 _WHEN: Final = re.compile(r"^(?P<key>[^，。,；;]{2,20}?)的(?:时间|日期|截止日期)(?:是|为|定在|改到|改成)")
 _NO_VALUE: Final = re.compile(r"当前|[这那某一]个?家|里面|一起")
@@ -143,9 +152,14 @@ def facts(sentence: str) -> Iterator[Fact]:
     if sentence.startswith("用户"):
         sentence = f"我{sentence[2:]}"
     bare = sentence.rstrip("。！!；; ")
+    if _QUESTION.search(bare):
+        return
+    if (gone := _CANCELLED.search(bare)) and not _UNREAL.search(bare):
+        yield Fact(Part.TASKS, ("取消", gone["what"] or gone["other"]), ends=True)
+        return
     if when := _WHEN.match(bare):
         yield Fact(Part.TASKS, ("时间", when["key"]), dated=True)
-    elif _TASK.search(bare) and not _PAST.search(bare):
+    elif _TASK.search(bare) and not _PAST.search(bare) and not _NO_TASK.search(bare):
         yield Fact(Part.TASKS, _key("事", bare), dated=not _TO_DO.search(bare))
     if _UNREAL.search(bare):
         return

@@ -149,7 +149,7 @@ def _pinned(memory: Memory, readings: Readings) -> str:
     """
     words = "\n".join(own_words(memory))
     if len(words) > WHOLE_CHARS or estimated_tokens(one_line(words)) > WHOLE_TOKENS:
-        place = next((one.place for one in readings.of(memory)), 0)
+        place = next((one.place for one in readings.of(memory) if not one.ends), 0)
         words = next(islice(sentences_of(memory), place, None), "")
     return "" if is_secret(words) else words
 
@@ -164,7 +164,14 @@ def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) ->
     replaced: set[uuid.UUID] = set()
     newest: dict[Any, _Said] = {}
     liked: list[frozenset[int]] = []
+    cancelled: list[tuple[frozenset[int], uuid.UUID, int]] = []
     for place, (one, memory) in enumerate(sorted(told, key=lambda one: (-one[1].said_at, -one[1].seq))):
+        if one.ends:
+            cancelled.append((one.words, memory.id, one.place))
+            continue
+        if one.part is Part.TASKS and _is_cancelled(one, memory, cancelled[:MOST_LIKES]):
+            replaced.add(memory.id)
+            continue
         key = (one.part, one.key)
         known = key in newest
         if one.part is Part.PREFERENCES and not known:
@@ -186,6 +193,12 @@ def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) ->
             due = max((window.end for window in windows), default=memory.said_at + TO_DO_MS)
         newest[place if known else key] = _Said(one, text, memory, due)
     return list(newest.values()), replaced
+
+
+def _is_cancelled(task: Reading, memory: Memory, cancelled: list[tuple[frozenset[int], uuid.UUID, int]]) -> bool:
+    """Return whether the task is older than a sentence that cancels it."""
+    earlier = (words for words, by, place in cancelled if by != memory.id or task.place < place)
+    return any(words and words <= task.words for words in earlier)
 
 
 def _merged(found: Iterable[tuple[str, Memory, int | None]]) -> list[Line]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from schemas.memories import Memory
 from schemas.sources import SOURCES, any_covered, sources_in, speakers_in
+from streams.language.borrowed import opens_text, own
 from streams.language.personal import READ_CHARS, facts, sentences
 from streams.language.personal_fact import Part
 
@@ -47,12 +48,18 @@ def own_words(memory: Memory) -> list[str]:
 
 
 def sentences_of(memory: Memory) -> Iterator[str]:
-    """Yield the sentences of the user's words in a memory, of the first `MEMORY_CHARS` characters."""
+    """Yield the sentences of the user's words in a memory, of the first `MEMORY_CHARS` characters.
+
+    They end where a text to work on begins.
+    """
     left = MEMORY_CHARS
     for line in own_words(memory):
         if left <= 0:
             return
-        yield from sentences(line, min(left, READ_CHARS))
+        for sentence in own(sentences(line, min(left, READ_CHARS))):
+            if opens_text(sentence):
+                return
+            yield sentence
         left -= len(line)
 
 
@@ -68,6 +75,7 @@ class Reading(NamedTuple):
     words: frozenset[int]
     rank: int
     dated: bool
+    ends: bool
 
 
 class Readings:
@@ -83,7 +91,9 @@ class Readings:
         key = hash((memory.text, spoken))
         if (known := self._known.get(key)) is None:
             known = tuple(
-                Reading(place, one.part, hash(one.key), frozenset(map(hash, one.key[1:])), one.rank, one.dated)
+                Reading(
+                    place, one.part, hash(one.key), frozenset(map(hash, one.key[1:])), one.rank, one.dated, one.ends
+                )
                 for place, sentence in enumerate(sentences_of(memory))
                 for one in facts(sentence)
             )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.language import personal, secrets_told
+from streams.language import borrowed, personal, secrets_told
 from streams.language.personal import SENTENCE_CHARS, facts, sentences
 from streams.language.personal_fact import Part
 
@@ -54,6 +54,19 @@ TOLD = [
     ("我明天下午三点要去看牙医。", Part.TASKS, "事"),
     ("提醒我给银行打电话。", Part.TASKS, "事"),
 ]
+TOLD += [
+    ("I said that I live in Bergen.", Part.ABOUT, "home"),
+    ("I drive a red Toyota.", Part.ABOUT, "car"),
+    ("I speak fluent Spanish.", Part.ABOUT, "languages"),
+    ("My doctor is Anna Moss.", Part.ABOUT, "doctor"),
+    ("I love reading “Heidi” aloud.", Part.PREFERENCES, "likes"),
+    ("Don't let me forget to call the bank.", Part.TASKS, "task"),
+    ("我叫小明。", Part.ABOUT, "名字"),
+    ("叫我李明。", Part.ABOUT, "名字"),
+    ("我是一名翻译。", Part.ABOUT, "职业"),
+    ("我单身。", Part.ABOUT, "婚姻"),
+    ("别忘了明天提醒我开会。", Part.TASKS, "事"),
+]
 NOTHING = [
     "Do I live in Bergen?",
     "I live in hope.",
@@ -80,7 +93,45 @@ NOTHING = [
     "I'll make sure to focus on Friday.",
     "Don't forget to rest.",
     "It reminds me of her.",
+    'My boss said, "I live in Paris".',
+    '"I live in Oslo," said Tom.',
+    "'I live in Oslo,' said Tom.",
+    "Tom said: I live in Oslo.",
+    "My friend says that I love drama.",
+    "I dreamed that I am a doctor.",
+    "I play a character: I am a doctor.",
+    "Let's say I live in Oslo.",
+    "Translate: I am a nurse and I live in Oslo.",
+    "Dear Sir, I am a nurse, and I live in Oslo.",
+    "I will not go to the dentist tomorrow.",
+    "We're not going to Rome next week.",
+    "I am going to bed tonight.",
+    "I drive a hard bargain.",
+    "I drive my wife crazy.",
+    "My car is broken.",
+    "My doctor is late.",
+    "I speak Too much.",
+    "We speak Python at work.",
+    "I can't eat now, I'm busy.",
+    "I never eat out.",
+    "My son Sure loves it",
+    "my dog Ate my homework",
+    "My mother Never calls.",
     "Thanks!",
+    "妈妈说：我是医生。",
+    "小明说“我住在北京”。",
+    "请翻译：我是医生，我喜欢北京。",
+    "我是不是医生",
+    "我已婚吗",
+    "我明天不去开会。",
+    "别提醒我明天开会。",
+    "明天不用提醒我。",
+    "明天早上叫我起床。",
+    "我叫外卖。",
+    "我叫了外卖。",
+    "我叫车了。",
+    "叫我女王",
+    "我单身狗",
     "你喜欢喝茶吗？",
     "我喜欢你的建议。",
     "如果我住在青岛就好了。",
@@ -107,7 +158,7 @@ REPLACED = [
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    assert doctest.testmod(personal).failed == doctest.testmod(secrets_told).failed == 0
+    assert [doctest.testmod(one).failed for one in (borrowed, personal, secrets_told)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("sentence", "part", "key"), TOLD)
@@ -129,6 +180,11 @@ def test_an_undated_plan_is_a_task_only_if_a_reminder_is_asked_for() -> None:
     assert [one.dated for one in facts("I have a meeting on Monday.")] == [True]
     assert [one.dated for one in facts("Remind me to call the bank.")] == [False]
     assert facts("I have to call the bank.") == []
+
+
+@pytest.mark.parametrize("sentence", ["会议取消了，明天不开会。", "I cancelled the dentist appointment."])
+def test_a_cancelled_task_is_none(sentence: str) -> None:
+    assert [(one.part, one.ends) for one in facts(sentence)] == [(Part.TASKS, True)]
 
 
 def test_sentences_are_whole_and_long_ones_are_passed_over() -> None:

@@ -150,6 +150,35 @@ def test_a_task_is_shown_until_its_time_is_past() -> None:
     assert texts(profile(memory("My dentist appointment is on 5 February 2026."), later)) == [later.text]
 
 
+@pytest.mark.parametrize(
+    "text", ["My dentist appointment on 5 February 2026 is cancelled.", "I cancelled the dentist appointment."]
+)
+def test_a_cancelled_appointment_is_not_shown(text: str) -> None:
+    dated = memory("I have a dentist appointment on 5 February 2026.", 3, pinned=True)
+    other = memory("I have a doctor's appointment on 6 February 2026.", 3)
+    assert texts(profile(dated, other, memory(text, 4))) == [other.text]
+    assert dated.text in texts(profile(dated, memory(text, 2))), "it was made again later"
+
+
+def test_a_cancelled_meeting_in_chinese_is_not_shown() -> None:
+    dated = memory("我2026年2月5日有会议。", 3)
+    assert texts(profile(dated)) == [dated.text]
+    assert texts(profile(dated, memory("会议取消了。", 4))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Translate this. I live in Oslo.\nI am a nurse.",
+        '"Hi there. I live in Oslo. I am a nurse," said Tom.',
+        "他说：“你好。我住在北京。我是医生。”",
+        "Let's role-play.\nI am a doctor.",
+    ],
+)
+def test_texts_to_work_on_and_long_quotations_tell_nothing(text: str) -> None:
+    assert profile(memory(text)) == Profile()
+
+
 def test_the_day_that_is_asked_for_decides_on_tasks_and_not_on_states() -> None:
     known = [memory("I live in Bergen."), memory("I have an exam on 5 February 2026.")]
     later = ReferenceDate(NOW + 3000 * DAY, UTC)
