@@ -58,7 +58,8 @@ async def test_what_came_by_a_token_is_recorded_and_taken_back_by_its_name(
     assert first.status_code == 202, first.text
     assert (await remember(crawler, "no", sources=["token:app"])).status_code == 422
     await remember(ann, "I live in Oslo by the harbour")
-    note = {"kind": "short_term", "session_id": "s", "metadata": forged}
+    # It is not important enough to become a long-term memory when the session ends.
+    note = {"kind": "short_term", "session_id": "s", "metadata": forged, "importance": 10}
     assert (await remember(crawler, "Her flight leaves at noon", **note)).status_code == 202
     for number, (role, content) in enumerate([("user", "I love tea"), ("tool", "{}"), ("assistant", "Good")]):
         said = {"user_id": "ann", "session_id": "s", "role": role, "content": content, "message_id": str(number)}
