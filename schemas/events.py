@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, model_validator
 
 from schemas.conversations import ChatMessage
-from schemas.fields import Content, Metadata, MetadataOfMany, Timestamp
+from schemas.fields import Content, Metadata, MetadataOfMany, Timestamp, absent
 from schemas.ids import Id, Label
 from schemas.sources import Sources
 
@@ -27,15 +27,11 @@ LONGEST_TTL_SECONDS = 100 * 365 * 86_400
 MOST_ACCESSES = 1_000_000
 
 
-def _none(value: object) -> bool:
-    return value is None
-
-
 ValidFrom = Annotated[
-    Timestamp | None, Field(description="from when it holds; if left out, from its creation", exclude_if=_none)
+    Timestamp | None, Field(description="from when it holds; if left out, from its creation", exclude_if=absent)
 ]
 ValidTo = Annotated[
-    Timestamp | None, Field(description="until when it holds, not before valid_from", exclude_if=_none)
+    Timestamp | None, Field(description="until when it holds, not before valid_from", exclude_if=absent)
 ]
 
 
@@ -132,7 +128,7 @@ class Remember(_Event):
 
     topic: Topic | None = Field(
         default=None,
-        exclude_if=_none,
+        exclude_if=absent,
         description="a short label of its subject, by which searches can filter",
     )
     created_at: Timestamp | None = Field(

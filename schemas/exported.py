@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from schemas.events import Topic
-from schemas.fields import Timestamp
+from schemas.fields import Timestamp, absent
 from schemas.ids import Id, Label
 from schemas.sources import Sources
 from schemas.times import iso
@@ -38,7 +38,7 @@ class ExportedMemory(BaseModel):
     speakers: list[str] = []
     sources: Sources = Field(default=[], exclude_if=not_, description="who wrote it, if its kind does not say so")
     promotion: dict[str, Any] | None = Field(default=None, description="why an exchange was kept")
-    topic: Topic | None = Field(default=None, exclude_if=lambda topic: topic is None)
+    topic: Topic | None = Field(default=None, exclude_if=absent)
     metadata: dict[str, Any] | None = None
     pinned: bool = False
     expires_at: Timestamp | None = None

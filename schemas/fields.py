@@ -16,6 +16,11 @@ MAX_METADATA_BYTES = 32 * 1024
 LEVELS_OF_OUR_OWN = 16
 
 
+def absent(value: object) -> bool:
+    """Return whether a field has no value. Records and answers leave out such fields (`exclude_if`)."""
+    return value is None
+
+
 def _fits(content: str) -> str:
     if len(content) > MAX_CONTENT_BYTES // 4 and len(content.encode()) > MAX_CONTENT_BYTES:
         raise ValueError(f"must be at most {MAX_CONTENT_BYTES} bytes of UTF-8")

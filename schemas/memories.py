@@ -100,6 +100,11 @@ class Memory:
         return self.held_from <= moment and (self.valid_to is None or moment < self.valid_to)
 
     @property
+    def still_holds(self) -> bool:
+        """True if its user says that the memory holds, whatever a newer one states."""
+        return self.meta.get(STILL_HOLDS) is True
+
+    @property
     def current(self) -> bool:
         """True if neither a summary nor a newer memory replaces this memory."""
         return self.summarized_by is None and self.superseded_by is None

@@ -11,7 +11,6 @@ from datetime import tzinfo
 from typing import NamedTuple
 
 from schemas.errors import MemoryNotFound, NotReady, ShardNotHere
-from schemas.lifecycle import wanted_states
 from schemas.memories import Memory, SearchHit, State
 from schemas.settings import Settings
 from schemas.sources import any_covered, sources_in
@@ -31,7 +30,7 @@ from streams.recall.context import Context, ContextQuery, context_of
 from streams.recall.dates import ReferenceDate
 from streams.recall.profile import MOST_TOKENS, Profile, profile_of
 from streams.recall.profile_reading import Readings
-from streams.recall.query import Hits, Query
+from streams.recall.query import Among, Hits, Query
 from streams.recall.search import Recall
 from streams.recall.windows import ShownWindow
 from streams.runtime.clock import Clock
@@ -169,12 +168,13 @@ class MemoryService:
         reference = asked.reference or self.reference()
         window = [] if away else self.sessions.window(user_id, session_id, asked.exchanges)
         behind: Sequence[Behind] = self.shards.coming_back.of(self.users.assigned(user_id)) if partial else ()
+        among = Among.of(as_of=asked.as_of is not None)
         query = Query(
             user_id,
             asked.text or _last_said(window),
             asked.most_memories(usual),
-            wanted_states(include_all=asked.as_of is not None),
-            replaced=asked.as_of is not None,
+            among.states,
+            replaced=among.replaced,
             touch=asked.touch,
             short_term=asked.short_term,
             # With a maximum length, some exchanges may not be shown: then they are to be found.

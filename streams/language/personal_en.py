@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from streams.language import reading_en
-from streams.language.personal_fact import Fact, Part
+from streams.language.personal_fact import Fact, Part, key_of
 from streams.language.times.windows import may_have_times
 from tables.search import english_statements
 from tables.search.found_statement import Found
-from tables.search.tokens import tokens, weight
 
 
 def _of_class(letter: str) -> list[str]:
@@ -249,21 +248,20 @@ def may_tell(sentence: str) -> bool:
 def facts(sentence: str) -> Iterator[Fact]:
     """Yield what the sentence tells. "The user likes tea" is read as "I like tea"."""
     sentence = _in_first_person(sentence)
-    if not _UNREAL.search(sentence) and not _NOT.search(sentence):
+    unreal = _UNREAL.search(sentence) is not None
+    if not unreal and not _NOT.search(sentence):
         for rule in _CANCELLED:
             if gone := rule.search(sentence):
-                yield Fact(Part.TASKS, _key("cancelled", gone["what"]), ends=True)
+                yield Fact(Part.TASKS, key_of("cancelled", gone["what"]), ends=True)
                 return
     places = [found.end() for found in _BEGINS.finditer(sentence)]
     stated = list(english_statements.stated(sentence))
-    task = _task(sentence, places, stated)
-    told = [*_about(sentence, places, stated), *_people(sentence, places), *_likes(sentence, places)]
-    if not (task or told):
-        return
-    if task:
+    if task := _task(sentence, places, stated):
         yield task
-    if not _UNREAL.search(sentence):
-        yield from told
+    if not unreal:
+        yield from _about(sentence, places, stated)
+        yield from _people(sentence, places)
+        yield from _likes(sentence, places)
 
 
 def _first(rule: re.Pattern[str], sentence: str, places: list[int]) -> re.Match[str] | None:
@@ -278,11 +276,11 @@ def _task(sentence: str, places: list[int], stated: list[Found]) -> Fact | None:
         if _NO_TASK.search(sentence):
             return None
         if moved := next((one for one in stated if _OCCASION.search(one.about)), None):
-            return Fact(Part.TASKS, _key("task", moved.about), dated=True)
+            return Fact(Part.TASKS, key_of("task", moved.about), dated=True)
         found = _first(_TASK, sentence, places)
         if (found or _UPCOMING.search(sentence)) and not _PAST.search(sentence):
-            return Fact(Part.TASKS, _key("task", found["what"] or sentence if found else sentence), dated=True)
-    return Fact(Part.TASKS, _key("task", sentence)) if _first(_TO_DO, sentence, places) else None
+            return Fact(Part.TASKS, key_of("task", found["what"] or sentence if found else sentence), dated=True)
+    return Fact(Part.TASKS, key_of("task", sentence)) if _first(_TO_DO, sentence, places) else None
 
 
 def _about(sentence: str, places: list[int], stated: list[Found]) -> Iterator[Fact]:
@@ -297,7 +295,7 @@ def _about(sentence: str, places: list[int], stated: list[Found]) -> Iterator[Fa
     if _HOME_COUNTRY.search(sentence):
         yield Fact(Part.ABOUT, ("origin",))
     if _first(_HEALTH, sentence, places):
-        yield Fact(Part.ABOUT, _key("health", sentence))
+        yield Fact(Part.ABOUT, key_of("health", sentence))
 
 
 def _of_statement(found: Found) -> Fact | None:
@@ -333,18 +331,14 @@ def _people(sentence: str, places: list[int]) -> Iterator[Fact]:
     elif found := _first(_OF_OTHERS, sentence, places):
         yield Fact(Part.PEOPLE, (found["who"].lower(), "occupation"), rank=1)
     elif found := _first(_FAMILY, sentence, places):
-        yield Fact(Part.PEOPLE, _key("have", found["who"]))
+        yield Fact(Part.PEOPLE, key_of("have", found["who"]))
 
 
 def _likes(sentence: str, places: list[int]) -> Iterator[Fact]:
     for rule in _LIKES:
         if (found := _first(rule, sentence, places)) and not _POINTS.search(found["what"]):
-            yield Fact(Part.PREFERENCES, _key("likes", found["what"]))
+            yield Fact(Part.PREFERENCES, key_of("likes", found["what"]))
             return
-
-
-def _key(kind: str, words: str) -> tuple[str, ...]:
-    return (kind, *sorted({one for one in tokens(words) if weight(one) == 1}))
 
 
 def _in_first_person(sentence: str) -> str:

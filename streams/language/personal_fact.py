@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from tables.search.tokens import tokens, weight
+
 
 class Part(StrEnum):
     """The parts of a profile, by worth."""
@@ -28,3 +30,8 @@ class Fact(NamedTuple):
     rank: int = 0
     dated: bool = False
     ends: bool = False
+
+
+def key_of(kind: str, words: str) -> tuple[str, ...]:
+    """Return the key of a fact about these words: the kind, and the terms of the words that have weight."""
+    return (kind, *sorted({one for one in tokens(words) if weight(one) == 1}))

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from streams.language import reading_zh
-from streams.language.personal_fact import Fact, Part
+from streams.language.personal_fact import Fact, Part, key_of
 from tables.search import chinese_statements
-from tables.search.tokens import tokens, weight
 
 
 def _of_class(letter: str) -> str:
@@ -160,14 +159,14 @@ def facts(sentence: str) -> Iterator[Fact]:
     if when := _WHEN.match(bare):
         yield Fact(Part.TASKS, ("时间", when["key"]), dated=True)
     elif _TASK.search(bare) and not _PAST.search(bare) and not _NO_TASK.search(bare):
-        yield Fact(Part.TASKS, _key("事", bare), dated=not _TO_DO.search(bare))
+        yield Fact(Part.TASKS, key_of("事", bare), dated=not _TO_DO.search(bare))
     if _UNREAL.search(bare):
         return
     yield from _about(bare)
     yield from _people(bare)
     for rule in _LIKES:
         if found := rule.search(bare):
-            yield Fact(Part.PREFERENCES, _key("喜欢", found["what"]))
+            yield Fact(Part.PREFERENCES, key_of("喜欢", found["what"]))
             break
 
 
@@ -180,7 +179,7 @@ def _about(bare: str) -> Iterator[Fact]:
             attribute = _ATTRIBUTE.search(found[0])
             yield Fact(Part.ABOUT, (attribute[0] if key == "属性" and attribute else key,))
     if _HEALTH.search(bare):
-        yield Fact(Part.ABOUT, _key("健康", bare))
+        yield Fact(Part.ABOUT, key_of("健康", bare))
 
 
 def _people(bare: str) -> Iterator[Fact]:
@@ -193,7 +192,3 @@ def _people(bare: str) -> Iterator[Fact]:
         yield Fact(Part.PEOPLE, (_SAME.get(found["who"], found["who"]), what), rank=1)
     elif found := _FAMILY.search(bare):
         yield Fact(Part.PEOPLE, ("有", found["who"]))
-
-
-def _key(kind: str, words: str) -> tuple[str, ...]:
-    return (kind, *sorted({one for one in tokens(words) if weight(one) == 1}))

@@ -11,7 +11,7 @@ from itertools import accumulate, compress
 from typing import Final
 
 from streams.language.evidence import LONGEST, MOST_COURTESIES, MOST_YOU, ROOTS, SHORTEST, WEIGHTS
-from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading, Stated
+from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading, Stated, full_stops
 
 COURTESY_POINTS: Final = -0.3
 YOU_POINTS: Final = -0.2
@@ -150,7 +150,7 @@ def _stated(chunks: list[str], letters: str) -> str:
     if "v" in letters and ":" in letters:
         letters = _without_texts(chunks, letters)
     if "q" in letters or "v" in letters or "o" in letters:
-        letters = _ASKED.sub(_full_stops, letters)
+        letters = _ASKED.sub(full_stops, letters)
     return letters
 
 
@@ -188,10 +188,6 @@ def _end_of_quotation(chunks: list[str], begin: int, end: int) -> int:
         if chunks[place][place == begin :].rstrip(".,!?;:").endswith(mark):
             return place + 1
     return end
-
-
-def _full_stops(found: re.Match[str]) -> str:
-    return "." * len(found[0])
 
 
 def _before_question(part: str) -> str:

@@ -12,7 +12,7 @@ from operator import add
 from typing import Final
 
 from streams.language.evidence import MOST_COURTESIES, MOST_YOU, ROOTS, WEIGHTS
-from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading, Stated
+from streams.language.signals import UNOPENED_WORDS, Lexicon, Reading, Stated, full_stops
 
 SMALL_TALK_POINTS: Final = -0.6
 MOST_SMALL_TALK: Final = 5
@@ -127,12 +127,8 @@ def _stated(letters: str) -> str:
         *asked, rest = letters.split("?")
         letters = ".".join([*map(_before_question, asked), rest])
     if "q" in letters or "v" in letters or "a" in letters or "m" in letters:
-        letters = _ASKED.sub(_full_stops, letters)
+        letters = _ASKED.sub(full_stops, letters)
     return letters
-
-
-def _full_stops(found: re.Match[str]) -> str:
-    return "." * len(found[0])
 
 
 def _before_question(part: str) -> str:

@@ -34,6 +34,11 @@ class Stated(NamedTuple):
     asked: bool
 
 
+def full_stops(found: re.Match[str]) -> str:
+    """Return as many full stops as the match has letters, so that the letters after it stay in their places."""
+    return "." * len(found[0])
+
+
 class Signal(NamedTuple):
     """A pattern to find. Each occurrence is worth `points`; at most `most` occurrences count."""
 

@@ -20,7 +20,7 @@ import numpy as np
 from schemas.errors import ShardNotHere
 from schemas.events import Edit, Supersede
 from schemas.ids import event_id
-from schemas.memories import STILL_HOLDS, Memory
+from schemas.memories import Memory
 from schemas.settings import LongTermSettings
 from streams.kafka.event_log import EventLog
 from streams.models.refiner import QUOTED_CHARS
@@ -30,7 +30,7 @@ from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.memories.items import is_item
 from tables.memories.overflow import KIND as SUMMARY
-from tables.memories.pinning import is_request
+from tables.memories.pinning import may_be_replaced
 from tables.memories.sameness import says_the_same
 from tables.memories.shard import Shard
 
@@ -239,15 +239,12 @@ def _may_give_way(memory: Memory, new: Memory) -> bool:
     """True if the memory `new` may replace the older memory.
 
     A summary may not be replaced, because it has more than one fact. A long memory may not be replaced, because the
-    model sees only parts of its text. A memory that was pinned by a command, or still holds by its user's word, may
-    not be replaced. But a memory that was created pinned may be replaced, because the new fact was not known when the
-    user asked to remember the memory.
+    model sees only parts of its text. For pinned memories, see `may_be_replaced`.
     """
     return (
         (memory.created_at, memory.seq) < (new.created_at, new.seq)
         and memory.current
-        and memory.meta.get(STILL_HOLDS) is not True
-        and (not memory.pinned or is_request(memory))
+        and may_be_replaced(memory)
         and memory.kind != SUMMARY
         and not is_item(memory)
         and len(memory.text) <= QUOTED_CHARS

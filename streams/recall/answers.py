@@ -108,17 +108,17 @@ def _ranked(
     asked_for = in_states(scores, query.states, lifecycle)
     asked_for[memories:] = query.short_term
     allowed = asked_for.copy() if query.replaced else asked_for & candidates.current
-    if query.conditions:
+    if conditions := query.conditions:
         rows = np.flatnonzero(allowed)
         allowed[rows] = [
-            all(one.matches(memory) for one in query.conditions) and not is_expired(memory, asked.now)
+            all(one.matches(memory) for one in conditions) and not is_expired(memory, asked.now)
             for memory in cancellable(shown(rows))
         ]
     timed: Mapping[str, Any] = {}
     if asked.times:
         of_event = matches[parts] if asked.clauses else None
         relevance, event = asked.times.raised(relevance, candidates.created_at, allowed, shown, of_event)
-        timed = asked.times.explained(event)
+        timed = asked.times.explained(event) if query.explain else timed
     allowed = allowed & (relevance >= query.min_relevance)
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
@@ -189,8 +189,8 @@ def _by_state(
     """
     query = asked.query
     rows = top(relevance, better, query.top_k)
-    if query.conditions and len(rows):
-        kept = [all(one.matches(memory) for one in query.conditions) for memory in cancellable(shown(rows))]
+    if (conditions := query.conditions) and len(rows):
+        kept = [all(one.matches(memory) for one in conditions) for memory in cancellable(shown(rows))]
         rows = rows[kept]
     return Counter(state_of(score, asked.lifecycle) for score in scores[rows].tolist())
 

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from schemas.lifecycle import DAY_MS, score_of, state_of
-from schemas.memories import STILL_HOLDS, Memory, State
+from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from schemas.times import day_of
 from streams.language.personal_fact import Part
@@ -180,7 +180,7 @@ def _newest(told: Iterable[tuple[Reading, Memory]], reference: ReferenceDate) ->
                 liked.append(one.words)
             elif not known:
                 continue
-        if known and memory.meta.get(STILL_HOLDS) is not True:
+        if known and not memory.still_holds:
             replaced.add(memory.id)
             continue
         if memory.id not in said:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple, Self
 
-from schemas.memories import SearchHit, State
+from schemas.lifecycle import wanted_states
+from schemas.memories import SearchHit, ShownState, State
 from schemas.settings import LifecycleSettings
 from streams.models.embedding.calibration import Scale
 from streams.recall.dates import ReferenceDate
@@ -16,6 +18,29 @@ from streams.recall.windows import ShownWindow
 from streams.telemetry.recovery_progress import Behind
 from tables.search.window_rows import SaidRow
 from tables.vectors.index import Vectors
+
+
+class Among(NamedTuple):
+    """The states of the memories that are asked for, and whether those are included that another memory replaces."""
+
+    states: frozenset[State]
+    replaced: bool
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        state: ShownState | None = None,
+        include_all: bool = False,
+        include_cold: bool = False,
+        as_of: bool = False,
+    ) -> Self:
+        """Return what the parameters of a search or a list ask for: see `wanted_states`.
+
+        What held at another time (`as_of`) may have cooled down, or may have been replaced since.
+        """
+        states = wanted_states(state=state, include_all=include_all or as_of, include_cold=include_cold)
+        return cls(states, as_of or (include_all and state is None))
 
 
 @dataclass(frozen=True, slots=True)

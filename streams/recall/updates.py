@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from schemas.memories import STILL_HOLDS, Memory
+from schemas.memories import Memory
 from tables.memories.items import is_expired
 from tables.memories.validity import ended_or_not_begun
 from tables.search.stated import Stated
@@ -47,7 +47,7 @@ def outdated(
     return {
         row: Newer(by, updating[by])
         for row, by, memory in zip(older.tolist(), newer.tolist(), shown(older), strict=True)
-        if memory.meta.get(STILL_HOLDS) is not True
+        if not memory.still_holds
     }
 
 

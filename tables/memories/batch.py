@@ -366,7 +366,7 @@ class Batch:
             self.result.refused += 1
         else:
             self.result.edited += 1
-        if (event.metadata or {}).get(STILL_HOLDS) is True and after.meta.get(STILL_HOLDS) is True:
+        if (event.metadata or {}).get(STILL_HOLDS) is True and after.still_holds:
             self.result.reinstated += 1
         if event.text is not None and self.updates == "supersede":
             self.result.superseded += self.updating.apply(self.space, memory.id, event.timestamp)

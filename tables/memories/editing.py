@@ -35,7 +35,7 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
     elif event.metadata is not None:
         before["metadata"] = {key: memory.meta.get(key) for key in patch}
         memory = replace(memory, meta=merge_patch(memory.meta, patch))
-    if patch.get(STILL_HOLDS) is True and memory.meta.get(STILL_HOLDS) is True:
+    if patch.get(STILL_HOLDS) is True and memory.still_holds:
         before |= _validity(memory)
         memory = replace(holds_again(memory), valid_to=None)
     if (event.valid_from, event.valid_to) != (None, None):

@@ -36,6 +36,15 @@ def is_request(memory: Memory) -> bool:
     return memory.pinned and _promotion(memory).get(MARK) is True
 
 
+def may_be_replaced(memory: Memory) -> bool:
+    """Return whether a rule or a model may decide that a newer memory replaces this one.
+
+    Not if its user says that it still holds, or a command pinned it. A memory that a request pinned may be replaced,
+    because the new fact was not known at the time of the request.
+    """
+    return not memory.still_holds and (not memory.pinned or is_request(memory))
+
+
 def _promotion(memory: Memory) -> dict[str, Any]:
     """Return the value of `promotion` in the metadata; an empty dict if it is missing or not an object."""
     found = memory.meta.get("promotion")

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from schemas.memories import STILL_HOLDS, Memory
+from schemas.memories import Memory
 from tables.memories import items, overflow
-from tables.memories.pinning import is_request
+from tables.memories.pinning import may_be_replaced
 from tables.memories.validity import SUMMARY, holds_again, superseded
 from tables.memories.workspace import Workspace
 from tables.search.search_rows import SearchRows
@@ -47,7 +47,7 @@ def _supersede(space: Workspace, older_id: uuid.UUID, newer_id: uuid.UUID, at: i
 
 
 def follow(space: Workspace, newer: Memory) -> None:
-    """End the validity of the memories that this one superseded anew, after it got another beginning."""
+    """Set when the memories that `newer` superseded ended. Call it if `newer` holds from another time than before."""
     space.load_behind({newer.id})
     for older in [one for one in space.known.values() if one.superseded_by == newer.id]:
         space.change(superseded(older, newer, SUMMARY if older.valid_to is None else UPDATE))
@@ -79,7 +79,7 @@ class Updating:
         pairs = [
             (older, newer)
             for older, newer in (sorted((memory, other), key=_age) for other in others)
-            if _may_be_updated(older) and newer.held_at(newer.said_at)
+            if may_be_replaced(older) and newer.held_at(newer.said_at)
         ]
         done = 0
         for older, newer in sorted(pairs, key=lambda pair: _age(pair[1])):
@@ -120,8 +120,3 @@ class Updating:
 
 def _age(memory: Memory) -> tuple[int, int]:
     return memory.said_at, memory.seq
-
-
-def _may_be_updated(memory: Memory) -> bool:
-    """Return whether a statement may supersede a memory: not if its user says that it holds, or pinned it."""
-    return memory.meta.get(STILL_HOLDS) is not True and (not memory.pinned or is_request(memory))

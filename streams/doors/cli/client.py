@@ -10,9 +10,11 @@ from urllib.parse import quote
 
 import click
 import httpx
+from rich.console import Console
 
 from schemas.errors import ApiError, NoWorker
 from schemas.places import Place
+from streams.doors.cli import show
 from streams.doors.http.error_detail import detail_of
 
 #: The maximum value of a request's parameter `timeout`: the seconds that a worker waits before it answers.
@@ -70,7 +72,7 @@ reference_date_option = click.option(
 as_of_option = click.option(
     "--as-of",
     metavar="DATE",
-    help="Only memories that held then, a day or a moment, with those that were superseded later.",
+    help="Only memories that held then, a day or a moment, including those that were superseded later.",
 )
 timezone_option = click.option(
     "--timezone",
@@ -96,6 +98,20 @@ def not_back(answer: dict[str, Any]) -> str:
     if not answer.get("partial"):
         return ""
     return f"Not all data is recovered yet: {'; '.join(map(coming_back, answer['behind']))}"
+
+
+def console_for(answer: dict[str, Any], as_json: bool) -> Console | None:
+    """Return the console for an answer, after printing a line about the data that the answer lacks.
+
+    With `as_json`, print the answer, and return None: nothing else is to be printed.
+    """
+    if as_json:
+        show.as_json(answer)
+        return None
+    console = show.console()
+    if missing := not_back(answer):
+        console.print(missing, markup=False)
+    return console
 
 
 def coming_back(behind: dict[str, Any]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from streams.doors.cli import show
 from streams.doors.cli.client import (
     as_of_option,
     ask,
+    console_for,
     json_option,
-    not_back,
     partial_option,
     reference_date_option,
     short_term_option,
@@ -77,12 +76,9 @@ def context(
     if partial:
         asked["partial"] = "allow"
     answer = ask(url, "GET", "/v1/context", params=asked)
-    if as_json:
-        show.as_json(answer)
+    console = console_for(answer, as_json)
+    if console is None:
         return
-    console = show.console()
-    if missing := not_back(answer):
-        console.print(missing, markup=False)
     if not answer["prompt"]:
         console.print("Nothing is known about this session, and no memory of this user answers.")
         return

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from streams.doors.cli import show
 from streams.doors.cli.client import (
     ask,
+    console_for,
     json_option,
-    not_back,
     partial_option,
     reference_date_option,
     timezone_option,
@@ -33,12 +32,9 @@ def profile(
     given = {"reference_date": reference_date, "timezone": timezone, "partial": "allow" if partial else None}
     asked = {"user_id": user, **{name: value for name, value in given.items() if value is not None}}
     answer = ask(url, "GET", "/v1/profile", params=asked)
-    if as_json:
-        show.as_json(answer)
+    console = console_for(answer, as_json)
+    if console is None:
         return
-    console = show.console()
-    if missing := not_back(answer):
-        console.print(missing, markup=False)
     if not answer["text"]:
         console.print(f"Nothing is known of who {user} is.", markup=False)
         return

@@ -11,9 +11,9 @@ from streams.doors.cli import show
 from streams.doors.cli.client import (
     as_of_option,
     ask,
+    console_for,
     filter_option,
     json_option,
-    not_back,
     partial_option,
     reference_date_option,
     short_term_option,
@@ -90,12 +90,9 @@ def search(
         **({"partial": "allow"} if partial else {}),
     }
     answer = ask(url, "POST", "/v1/search", json=body)
-    if as_json:
-        show.as_json(answer)
+    console = console_for(answer, as_json)
+    if console is None:
         return
-    console = show.console()
-    if missing := not_back(answer):
-        console.print(missing, markup=False)
     results = worth_showing(answer["results"]) if min_relevance is None else answer["results"]
     if results:
         console.print(show.hits(f"Memories of {show.plain(user)}", results))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field
 
 from schemas.events import LongTermEvent
+from schemas.fields import absent
 from schemas.places import Place
 from streams.service import MemoryService
-
-
-def _absent(value: Any) -> bool:
-    return value is None
 
 
 class Written(BaseModel):
@@ -24,7 +21,7 @@ class Written(BaseModel):
     )
     applied: bool | None = Field(
         default=None,
-        exclude_if=_absent,
+        exclude_if=absent,
         description="only with `wait=applied`: whether the write can be read now; if false, do not write again, "
         "but read with `at_least`",
     )
@@ -84,5 +81,5 @@ class AcceptedMessages(BaseModel):
         description="covers all messages if they are of one user; null if they are of several users"
     )
     applied: bool | None = Field(
-        default=None, exclude_if=_absent, description="only with `wait=applied`: whether all messages can be read now"
+        default=None, exclude_if=absent, description="only with `wait=applied`: whether all messages can be read now"
     )

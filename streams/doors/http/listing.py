@@ -5,15 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Generic, NamedTuple, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from fastapi import Depends, HTTPException, Query
 
-from schemas.lifecycle import score_of, state_of, wanted_states
+from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from streams.doors.http.reference import GivenAsOf
 from streams.recall.filtering import Condition, Filter, matching
+from streams.recall.query import Among
 from streams.runtime.cancellation import cancellable
 from tables.memories.catalog.archive import Archived
 from tables.memories.items import is_expired
@@ -26,13 +27,6 @@ PageSize = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[uuid.UUID | None, Query(description="list the memories after this one")]
 
 
-class Among(NamedTuple):
-    """The states of memories, and whether those are included that another memory replaces."""
-
-    states: frozenset[State]
-    replaced: bool
-
-
 def _among(
     state: State | None = None,
     include_cold: bool = False,
@@ -41,9 +35,12 @@ def _among(
     cold: Annotated[bool, Query(alias="includeCold", include_in_schema=False)] = False,
     all_states: Annotated[bool, Query(alias="includeAll", include_in_schema=False)] = False,
 ) -> Among:
-    every = include_all or all_states or as_of is not None
-    states = wanted_states(state=state, include_all=every, include_cold=include_cold or cold)
-    return Among(states, as_of is not None or (every and state is None))
+    return Among.of(
+        state=state,
+        include_all=include_all or all_states,
+        include_cold=include_cold or cold,
+        as_of=as_of is not None,
+    )
 
 
 #: The memories to list. They are given by the same parameters as in a search. By default, only active memories are

@@ -6,11 +6,12 @@ Such a response names the parts that are missing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self, TypedDict
+from typing import Annotated, Literal, Self, TypedDict
 
 from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
+from schemas.fields import absent
 from streams.telemetry.recovery_progress import Behind, Doing, Part, Unit
 
 Allowed = Literal["allow", "never"]
@@ -49,10 +50,6 @@ class ShownBehind(BaseModel):
         return [cls.model_validate(one, from_attributes=True) for one in behind]
 
 
-def _absent(value: Any) -> bool:
-    return value is None
-
-
 class Said(TypedDict):
     """The fields that `partial=allow` adds to a response."""
 
@@ -65,12 +62,12 @@ class MayBePartial(BaseModel):
 
     partial: bool | None = Field(
         default=None,
-        exclude_if=_absent,
+        exclude_if=absent,
         description="only with `partial=allow`: whether data that may belong here is still being recovered",
     )
     behind: list[ShownBehind] | None = Field(
         default=None,
-        exclude_if=_absent,
+        exclude_if=absent,
         description="only with `partial=allow`: what is still being recovered, with its progress",
     )
 

@@ -29,7 +29,7 @@ GivenAsOf = Annotated[
     Annotated[str | int, AfterValidator(_readable)] | None,
     Field(
         description="only memories that held at this moment, or at the end of this day, in all states unless `state` "
-        "is given, with those that were superseded later"
+        "is given, including memories that were superseded later"
     ),
 ]
 GivenZone = Annotated[

@@ -10,13 +10,12 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, GetPydanticSche
 from pydantic_core import core_schema
 
 from schemas.ids import Id
-from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from streams.doors.http.consistency import AtLeast, Consistency
 from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, said
 from streams.doors.http.reference import Explain, GivenAsOf, GivenDate, GivenZone, asked_moment, reference_of
 from streams.recall.filtering import Filter
-from streams.recall.query import Query
+from streams.recall.query import Among, Query
 from streams.service import MemoryService
 
 #: Filters of a JSON body: the schema is that of the list or the object, the value has the parsed conditions.
@@ -98,15 +97,19 @@ def search_routes(service: MemoryService) -> APIRouter:
         wanted = request.state
         reference = reference_of(service, request.reference_date, request.timezone)
         as_of = asked_moment(request.as_of, reference.zone)
-        every = request.include_all or as_of is not None
-        states = wanted_states(state=wanted, include_all=every, include_cold=request.include_cold)
+        among = Among.of(
+            state=wanted,
+            include_all=request.include_all,
+            include_cold=request.include_cold,
+            as_of=as_of is not None,
+        )
         query = Query(
             request.user_id,
             request.query,
             request.top_k or settings.long_term.top_k,
-            states,
+            among.states,
             request.explain,
-            replaced=(request.include_all and wanted is None) or as_of is not None,
+            replaced=among.replaced,
             min_relevance=request.min_relevance,
             filters=request.filters,
             touch=request.touch,

@@ -14,7 +14,7 @@ CREATE MACRO scores_at(moment) AS TABLE
         FROM memories, copy_info
     );
 
--- The memories that held at a moment, with those that were superseded later: FROM held_at(TIMESTAMP '2026-03-01').
+-- The memories that held at a moment, including those that were superseded later: FROM held_at(TIMESTAMP '2026-03-01').
 -- As in schemas/memories.py; a test compares the two.
 CREATE MACRO held_at(moment) AS TABLE
     SELECT *
