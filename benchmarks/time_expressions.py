@@ -1,4 +1,4 @@
-"""Measures how well time expressions of chats are resolved: `streams/language/times` beside libraries.
+"""Measures how well time expressions of chats are resolved: `tables/time_expressions` beside libraries.
 
     pip install dateparser "recognizers-text-date-time==1.0.2a2" "emoji<2" ctparse parsedatetime timefhuman jionlp
     python benchmarks/time_expressions.py [--part seen|unseen|both] [--language en|zh] [--json]

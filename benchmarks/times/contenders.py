@@ -13,8 +13,8 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from importlib import import_module
 from typing import Any, Final
 
-from streams.language.times import calendar
-from streams.language.times.windows import windows_of
+from tables.time_expressions import calendar
+from tables.time_expressions.windows import windows_of
 
 Ends = tuple[datetime, datetime]
 Expressions = list[set[Ends]]

@@ -11,9 +11,9 @@ from typing import Final
 
 from streams.language import reading_en
 from streams.language.personal_fact import Fact, Part, key_of
-from streams.language.times.windows import may_have_times
 from tables.search import english_statements
 from tables.search.found_statement import Found
+from tables.time_expressions.windows import may_have_times
 
 
 def _of_class(letter: str) -> list[str]:

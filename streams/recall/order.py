@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from schemas.memories import Memory
 from schemas.times import iso
-from streams.language.times.anchors import Anchor
-from streams.language.times.order import Occasion
+from streams.language.anchors import Anchor
+from streams.language.order import Occasion
 
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]

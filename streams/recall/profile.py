@@ -21,13 +21,13 @@ from schemas.settings import LifecycleSettings
 from schemas.times import day_of
 from streams.language.personal_fact import Part
 from streams.language.secrets_told import is_secret
-from streams.language.times.windows import windows_of
 from streams.models.token_count import estimated_tokens
 from streams.recall.dates import ReferenceDate
 from streams.recall.profile_reading import Reading, Readings, own_words, sentences_of
 from streams.recall.prompt import one_line
 from tables.memories.items import is_expired, is_item
 from tables.memories.validity import ended_or_not_begun
+from tables.time_expressions.windows import windows_of
 
 #: The maximum number of tokens of a profile, estimated.
 MOST_TOKENS: Final = 300

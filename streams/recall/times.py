@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from schemas.memories import Memory
 from schemas.times import iso
-from streams.language.times.anchors import Anchor, anchor_of
-from streams.language.times.order import Order, order_of
-from streams.language.times.windows import Window, windows_of
+from streams.language.anchors import Anchor, anchor_of
+from streams.language.order import Order, order_of
 from streams.recall.dates import ReferenceDate
 from streams.recall.order import IS_EVENT, ON_SIDE, Event, Spans, explained, in_order, raised
 from streams.recall.ranking import top
+from tables.time_expressions.windows import Window, windows_of
 
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]

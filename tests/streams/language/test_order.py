@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streams.language.times.anchors import Anchor, Relation, anchor_of
-from streams.language.times.order import MOST_WORDS, Occasion, Order, order_of
+from streams.language.anchors import Anchor, Relation, anchor_of
+from streams.language.order import MOST_WORDS, Occasion, Order, order_of
 
 EARLIEST = (
     "When did I first visit Rome?",

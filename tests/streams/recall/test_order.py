@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from schemas.memories import SearchHit
 from schemas.times import iso, parse_timestamp
-from streams.language.times.order import Occasion
+from streams.language.order import Occasion
 from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import Filter
 from streams.recall.order import Event, Spans, in_order

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date
 from typing import Final
 
-from streams.language.times import calendar
-from streams.language.times.calendar import Span, Unit
-from streams.language.times.lunar_days import LUNAR_HOLIDAYS, lunar_holiday
-from streams.language.times.reader import Found, Hours, Reading, by_tense, only
+from tables.time_expressions import calendar
+from tables.time_expressions.calendar import Span, Unit
+from tables.time_expressions.lunar_days import LUNAR_HOLIDAYS, lunar_holiday
+from tables.time_expressions.reader import Found, Hours, Reading, by_tense, only
 
 _DIGITS: Final = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _DAYS: Final = {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}

@@ -19,7 +19,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import Final, NamedTuple
 
-from streams.language.times.calendar import Span, day_from, hours, nearest
+from tables.time_expressions.calendar import Span, day_from, hours, nearest
 
 #: This many characters before and after an expression are read for its tense.
 _NEAR: Final = 120

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from typing import Final, NamedTuple
 
-from streams.language.times.calendar import Grain, Span
-from streams.language.times.chinese import CHINESE
-from streams.language.times.english import ENGLISH
-from streams.language.times.reader import expressions
+from tables.time_expressions.calendar import Grain, Span
+from tables.time_expressions.chinese import CHINESE
+from tables.time_expressions.english import ENGLISH
+from tables.time_expressions.reader import expressions
 
 MOST_WINDOWS: Final = 4
 #: Windows outside of these years are dropped, as messages are (`schemas.times`).

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import date
 from typing import Final, get_args
 
-from streams.language.times import calendar
-from streams.language.times.calendar import Span, Unit
-from streams.language.times.reader import Found, Hours, Reading, Spans, by_tense, only
+from tables.time_expressions import calendar
+from tables.time_expressions.calendar import Span, Unit
+from tables.time_expressions.reader import Found, Hours, Reading, Spans, by_tense, only
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

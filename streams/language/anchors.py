@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Final, Literal, NamedTuple
 
-from streams.language.times.order import is_simple_question, words
+from streams.language.order import is_simple_question, words
 
 Relation = Literal["before", "after", "during"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-from streams.language.times.calendar import Span, day
+from tables.time_expressions.calendar import Span, day
 
 _FIRST_YEAR: Final = 1990
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.times import iso, parse_timestamp
-from streams.language.times import calendar, chinese, chinese_tense, english, english_tense, reader, windows
-from streams.language.times.windows import MOST_WINDOWS, Window, may_have_times, windows_of
+from tables.time_expressions import calendar, chinese, chinese_tense, english, english_tense, reader, windows
+from tables.time_expressions.windows import MOST_WINDOWS, Window, may_have_times, windows_of
 
 GOLD = Path(__file__).parents[3] / "benchmarks" / "times"
 OSLO = ZoneInfo("Europe/Oslo")

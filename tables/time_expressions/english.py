@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streams.language.times import english_readings as readings
-from streams.language.times.english_tense import happens_ahead
-from streams.language.times.reader import Language, Rule, compiled
+from tables.time_expressions import english_readings as readings
+from tables.time_expressions.english_tense import happens_ahead
+from tables.time_expressions.reader import Language, Rule, compiled
 
 _MONTHS: Final = (
     "january|february|march|april|may|june|july|august|september|october|november|december"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streams.language.times import chinese_readings as readings
-from streams.language.times.chinese_tense import happens_ahead
-from streams.language.times.lunar_days import LUNAR_HOLIDAYS
-from streams.language.times.reader import Language, Rule, compiled
+from tables.time_expressions import chinese_readings as readings
+from tables.time_expressions.chinese_tense import happens_ahead
+from tables.time_expressions.lunar_days import LUNAR_HOLIDAYS
+from tables.time_expressions.reader import Language, Rule, compiled
 
 _WORDS: Final = {
     "n": r"(?<![几数多好零〇一二两三四五六七八九十百0-9第每])(?P<n>[0-9]{1,3}|[一二两三四五六七八九十百]{1,4}|半)",
