@@ -198,6 +198,17 @@ VALID_FROM: Final = "from when the memory holds, if that is not its creation"
 VALID_TO: Final = "until when the memory held, if that is known: a newer one replaced it"
 
 
+class TimeWindow(BaseModel):
+    """A window of time from `from` until before `to`, and the words that name it, such as "last Friday"."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+    text: str
+    from_: str = Field(alias="from")
+    to: str
+    grain: str = Field(description="what the words name: `hour`, `day`, `week`, `month`, `season` or `year`")
+
+
 class SearchHit(BaseModel):
     """A memory that answers a query, or an exchange of a short-term window.
 
@@ -230,6 +241,11 @@ class SearchHit(BaseModel):
         default=None,
         description="the day when it was said, and how long ago that is, in Chinese if the memory is; null if dates "
         "are switched off",
+    )
+    times: list[TimeWindow] = Field(
+        default=[],
+        description="the times that its text speaks of, at most four, in the order of the text (English and "
+        "Chinese), relative to when it was said; empty if dates are switched off",
     )
     explain: dict[str, Any] | None = None
 

@@ -8,6 +8,10 @@ from uuid import UUID
 
 from pydantic import Field
 
+from siltstone_client.linked import Link as Link
+from siltstone_client.linked import Links as Links
+from siltstone_client.linked import Related as Related
+from siltstone_client.linked import RelatedMemory as RelatedMemory
 from siltstone_client.written import Accepted as Accepted
 from siltstone_client.written import AcceptedMessages as AcceptedMessages
 from siltstone_client.written import Answer as Answer
@@ -39,13 +43,26 @@ class MayBePartial(Answer):
     behind: list[Behind] | None = None
 
 
+class TimeWindow(Answer):
+    """A window of time `[from_, to)` that a memory's text speaks of, and the words (`text`) that name it.
+
+    `grain` is what they name: `hour`, `day`, `week`, `month`, `season` or `year`.
+    """
+
+    text: str
+    from_: datetime = Field(alias="from")
+    to: datetime
+    grain: str
+
+
 class Hit(Answer):
     """A memory or a recent exchange (state `short_term`) that answers a query. `relevance` is 0-1, `score` 0-100.
 
     `source` lists the authors of the content, such as `user` or `tool:search`. `when` is the day when it was said,
     and how long ago that is, as text; None if the worker's setting `recall.dates` is off. Answers of older workers
     have neither. A memory holds from `valid_from`, by default its creation, until `valid_to`: if a newer memory
-    (`updated_by`) states something else about the same, that is its time.
+    (`updated_by`) states something else about the same, that is its time. `times` are those that its text speaks of,
+    in English and Chinese, relative to when it was said.
     """
 
     id: UUID
@@ -69,6 +86,7 @@ class Hit(Answer):
     valid_to: datetime | None = None
     updated_by: UUID | None = None
     when: str | None = None
+    times: list[TimeWindow] = Field(default_factory=list)
     explain: dict[str, Any] | None = None
 
 
@@ -244,44 +262,6 @@ class History(Answer):
     id: UUID
     user_id: str
     events: list[PastEvent]
-
-
-class Link(Answer):
-    """A link between two memories. `direction` is `out` if it begins at the requested memory, otherwise `in`."""
-
-    source_id: UUID
-    target_id: UUID
-    kind: str
-    weight: float
-    direction: str
-    created_at: datetime
-
-
-class Links(Answer):
-    """A memory's links, oldest first."""
-
-    id: UUID
-    links: list[Link]
-
-
-class RelatedMemory(Answer):
-    """A memory that is linked (`relation`: `explicit`) or similar (`semantic`). `similarity` is the cosine."""
-
-    id: UUID
-    memory: str
-    state: str
-    relation: str
-    similarity: float
-    kind: str | None
-    weight: float | None
-    direction: str | None
-
-
-class Related(Answer):
-    """The memories that are linked to a memory, by weight, followed by the memories that are similar to it."""
-
-    id: UUID
-    related: list[RelatedMemory]
 
 
 class Day(Answer):

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import tzinfo
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from schemas.lifecycle import in_states, scores_of, state_of
-from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, api_fields, shown_score
+from schemas.memories import (
+    SHORT_TERM,
+    SHOWN_FROM,
+    Memory,
+    SearchHit,
+    ShownState,
+    State,
+    TimeWindow,
+    api_fields,
+    shown_score,
+)
+from schemas.times import iso
 from streams.recall.query import Hits, PreparedQuery, Query
 from streams.recall.ranking import bm25, carry, fuse, top
+from streams.recall.times import Reader
 from streams.recall.updates import Newer, newest_first, outdated
 from streams.recall.windows import as_memory
 from streams.runtime.cancellation import cancellable
@@ -22,8 +35,10 @@ from tables.memories.items import is_expired
 from tables.memories.shard import Shard
 from tables.memories.validity import begins_after
 from tables.search.candidates import Candidates
+from tables.search.spoken_times import spoken_in
 from tables.search.stated import Stated
 from tables.search.window_rows import with_said
+from tables.time_expressions.windows import Window
 from tables.vectors.index import Vectors
 
 Rows = npt.NDArray[np.int64]
@@ -43,7 +58,11 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
     candidates = shard.rows.candidates(held)
     dense = np.stack([shard.cosines(user_id, vector, candidates) for vector in asked.vectors])
     if asked.said_vectors is None:
-        return _ranked(asked, candidates, dense, lambda rows: shard.rows.memories(held.places[rows]))
+        stored = Reader(
+            lambda rows: shard.rows.memories(held.places[rows]),
+            lambda rows, zone: shard.rows.spoken.of(held.places[rows], zone),
+        )
+        return _ranked(asked, candidates, dense, stored)
     said = shard.without_memory(user_id, asked.said)
     left = {row.id for row in said}
     vectors = asked.said_vectors[[row.id in left for row in asked.said]]
@@ -53,7 +72,12 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
         memories = iter(shard.rows.memories(held.places[rows[rows < len(held)]]))
         return [next(memories) if row < len(held) else as_memory(said[row - len(held)], user_id) for row in rows]
 
-    return _once(_ranked(asked, with_said(candidates, held.sessions, said), dense, shown, len(said)))
+    def windows(rows: Rows, zone: tzinfo) -> list[list[Window]]:
+        stored = iter(shard.rows.spoken.of(held.places[rows[rows < len(held)]], zone))
+        read = iter(shown(rows[rows >= len(held)]))
+        return [next(stored) if row < len(held) else spoken_in(next(read), zone) for row in rows]
+
+    return _once(_ranked(asked, with_said(candidates, held.sessions, said), dense, Reader(shown, windows), len(said)))
 
 
 def _once(hits: Hits) -> Hits:
@@ -83,21 +107,21 @@ def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
         return []
     stored = shard.archive_rows.vectors(held)
     dense = np.stack([stored @ vector for vector in asked.vectors])
-    return _ranked(asked, held.candidates, dense, lambda rows: shard.archive_rows.memories(held, rows))
+
+    def shown(rows: Rows) -> list[Memory]:
+        return shard.archive_rows.memories(held, rows)
+
+    reader = Reader(shown, lambda rows, zone: [spoken_in(memory, zone) for memory in shown(rows)])
+    return _ranked(asked, held.candidates, dense, reader)
 
 
-def _ranked(
-    asked: PreparedQuery,
-    candidates: Candidates,
-    dense: Vectors,
-    shown: Callable[[Rows], list[Memory]],
-    said: int = 0,
-) -> Hits:
+def _ranked(asked: PreparedQuery, candidates: Candidates, dense: Vectors, reader: Reader, said: int = 0) -> Hits:
     """Rank the candidates of a query, and return the best ones as hits.
 
-    `dense` are the candidates' cosines for each of `asked.vectors`, float32[vectors, n]. `shown` returns the memories
-    of candidates, given their indexes. The last `said` candidates are window exchanges, which have no memory state.
+    `dense` are the candidates' cosines for each of `asked.vectors`, float32[vectors, n]. `reader` reads candidates,
+    given their indexes. The last `said` candidates are window exchanges, which have no memory state.
     """
+    shown = reader.memories
     memories = len(candidates) - said
     query, lifecycle = asked.query, asked.lifecycle
     parts = len(asked.parts)  # behind them is the event from which the question counts, if there is one
@@ -117,7 +141,7 @@ def _ranked(
     timed: Mapping[str, Any] = {}
     if asked.times:
         of_event = matches[parts] if asked.clauses else None
-        relevance, event = asked.times.raised(relevance, candidates.created_at, allowed, shown, of_event)
+        relevance, event = asked.times.raised(relevance, candidates.created_at, allowed, reader, of_event)
         timed = asked.times.explained(event) if query.explain else timed
     allowed = allowed & (relevance >= query.min_relevance)
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
@@ -128,7 +152,9 @@ def _ranked(
         best = top(relevance, allowed, query.top_k) if updates else best
     cosine, words = dense[:parts].max(axis=0), lexical[:parts].max(axis=0)
     hits = []
-    for row, memory in zip(best.tolist(), shown(best), strict=True):
+    dated = query.reference if query.reference is not None and query.reference.dates else None
+    times = reader.windows(best, dated.zone) if dated is not None else [[] for _ in best]
+    for row, memory, windows in zip(best.tolist(), shown(best), times, strict=True):
         # Without filters, the candidates include expired items that the expiry job has not removed yet.
         if memory.kind == ITEM and is_expired(memory, asked.now):
             continue
@@ -147,7 +173,6 @@ def _ranked(
         if by is not None and memory.valid_to is None:
             said_since = query.as_of is not None and by.said_at > query.as_of
             memory = replace(memory, valid_to=by.created_at if said_since else begins_after(by, memory.said_at))
-        dated = query.reference if query.reference is not None and query.reference.dates else None
         hits.append(
             SearchHit(
                 **api_fields(memory, SearchHit),
@@ -156,6 +181,7 @@ def _ranked(
                 state=state,
                 updated_by=None if by is None else by.id,
                 when=None if dated is None else dated.seen(memory),
+                times=[_shown_window(window) for window in windows],
                 explain=why,
             )
         )
@@ -168,6 +194,10 @@ def _ranked(
     if not query.replaced:
         better &= candidates.current
     return Hits(hits, _by_state(asked, relevance, scores, better, shown))
+
+
+def _shown_window(window: Window) -> TimeWindow:
+    return TimeWindow(text=window.text, from_=iso(window.start), to=iso(window.end), grain=window.grain)
 
 
 def _stated(query: Query, candidates: Candidates) -> Stated:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from streams.language.order import Order, order_of
 from streams.recall.dates import ReferenceDate
 from streams.recall.order import IS_EVENT, ON_SIDE, Event, Spans, explained, in_order, raised
 from streams.recall.ranking import top
+from tables.search.spoken_times import READ_CHARS
 from tables.time_expressions.windows import Window, windows_of
 
 Rows = npt.NDArray[np.int64]
@@ -31,12 +33,19 @@ Scores = npt.NDArray[np.float32]
 #: The shares k by which a memory in a window, and one that names a time, are raised: r + k r (1 - r). So one that has
 #: nothing to do with the question stays irrelevant. They were chosen on the development part of LoCoMo.
 IN_WINDOW, NAMES_A_TIME = 1.0, 0.5
-#: The number of best candidates whose texts are read for times, and of characters of each text, and of a question.
-READ, READ_CHARS = 20, 1_000
+#: The number of best candidates whose times are compared with those of the question.
+READ: Final = 20
 _WHEN: Final = re.compile(
     r"(?i)\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b|什么时候|何时|哪[天年月]"
     "|几[号月点]"
 )
+
+
+class Reader(NamedTuple):
+    """Reads rows of a ranking: their memories, and the windows that their texts speak of in a time zone."""
+
+    memories: Callable[[Rows], list[Memory]]
+    windows: Callable[[Rows, tzinfo], list[list[Window]]]
 
 
 class Raised(NamedTuple):
@@ -87,7 +96,7 @@ class AskedTimes:
         relevance: Scores,
         created_at: Rows,
         allowed: npt.NDArray[np.bool_],
-        shown: Callable[[Rows], list[Memory]],
+        reader: Reader,
         of_event: Scores | None = None,
     ) -> Raised:
         """Return the relevance, raised for what was said in a window, and for the best that speak of one.
@@ -102,15 +111,14 @@ class AskedTimes:
         best = top(relevance, allowed, READ)
         names = np.zeros(len(relevance), np.bool_)
         spans = Spans(created_at.copy(), created_at + 1)
-        for row, memory in zip(best.tolist(), shown(best), strict=True):
-            spoken = self._spoken(memory)
-            inside[row] |= self._meets(spoken)
-            names[row] = bool(spoken)
-            spans.start[row], spans.end[row] = self._span(memory, spoken)
+        for row, windows in zip(best.tolist(), reader.windows(best, self.reference.zone), strict=True):
+            inside[row] |= self._meets(windows)
+            names[row] = bool(windows)
+            spans.start[row], spans.end[row] = self._span(int(created_at[row]), windows)
         relevance = raised(relevance, inside, IN_WINDOW)
         if self.when:
             relevance = raised(relevance, names, NAMES_A_TIME)
-        event = None if of_event is None else self._event(of_event, allowed, shown)
+        event = None if of_event is None else self._event(of_event, allowed, reader)
         if event is not None:
             side = event.side(spans, self.reference.zone)
             relevance, best = raised(relevance, side, ON_SIDE), best[side[best]]
@@ -118,26 +126,20 @@ class AskedTimes:
             relevance = in_order(relevance, best, spans, self.order.first)
         return Raised(relevance, event)
 
-    def _event(
-        self, of_event: Scores, allowed: npt.NDArray[np.bool_], shown: Callable[[Rows], list[Memory]]
-    ) -> Event | None:
+    def _event(self, of_event: Scores, allowed: npt.NDArray[np.bool_], reader: Reader) -> Event | None:
         """Return the memory that tells of the event, if one matches its words well enough."""
         row = top(of_event, allowed, 1)
         if self.anchor is None or not len(row) or of_event[row[0]] < IS_EVENT:
             return None
-        (memory,) = shown(row)
-        return Event(self.anchor, memory, *self._span(memory, self._spoken(memory)))
+        (memory,), (windows,) = reader.memories(row), reader.windows(row, self.reference.zone)
+        return Event(self.anchor, memory, *self._span(memory.created_at, windows))
 
-    def _spoken(self, memory: Memory) -> list[Window]:
-        return windows_of(memory.text[:READ_CHARS], memory.created_at, self.reference.zone)
-
-    def _span(self, memory: Memory, spoken: Iterable[Window]) -> tuple[int, int]:
+    def _span(self, said: int, spoken: Iterable[Window]) -> tuple[int, int]:
         """Return when it took place: in the first window that it speaks of, or when it was said (epoch ms).
 
         A window that has not begun at the time of the question tells of a plan, and one that the memory was said in
         tells less than that.
         """
-        said = memory.created_at
         for window in spoken:
             if window.start <= self.reference.moment and not window.start <= said < window.end:
                 return window.start, window.end

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -25,6 +26,7 @@ from streams.runtime.clock import Clock
 from streams.runtime.memory_shares import MemoryShares, in_units
 from streams.shards.models import ModelChanged, Models, ShardModel
 from streams.telemetry.recovery_progress import RecoveryProgress
+from tables.database.database import ALONE
 from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.shard import Shard
 from tables.reached import note_reached
@@ -60,9 +62,10 @@ class OwnedShards:
         on_failure: Callable[[BaseException, str], None],
         memory: MemoryShares = MemoryShares.of(4 << 30),  # noqa: B008 - it is immutable
         updates: Updates = "rank",
+        zone: tzinfo = UTC,
     ) -> None:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
-        self._settings, self._lifecycle, self._updates = settings, lifecycle, updates
+        self._settings, self._lifecycle, self._updates, self._zone = settings, lifecycle, updates, zone
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
         #: `bring` is called before a shard is opened, and `leaving` before a shard is closed.
         self.bring: Bring | None = None
@@ -98,6 +101,11 @@ class OwnedShards:
         for partition, task in self._open.items():
             if task.done() and not task.cancelled() and task.exception() is None:
                 self._threads[partition].submit(task.result().limit_memory, memory)
+
+    def new_shard(self, partition: int, folder: Path, model: str, dimension: int, memory: int = ALONE) -> Shard:
+        """Open a shard with the settings of this worker, on the calling thread. See `Shard`."""
+        given = (partition, folder, model, dimension, self._settings, self._lifecycle, self._recent, memory)
+        return Shard(*given, updates=self._updates, zone=self._zone)
 
     def partitions(self) -> list[int]:
         return sorted(self._open)
@@ -265,10 +273,7 @@ class OwnedShards:
         deadline = loop.time() + HAND_OVER_SECONDS
         while True:
             memory = self._memory.a_shard(len(self._open))
-            opening = thread.submit(
-                partial(Shard, updates=self._updates),
-                *(partition, folder, model, dimension, self._settings, self._lifecycle, self._recent, memory),
-            )
+            opening = thread.submit(self.new_shard, partition, folder, model, dimension, memory)
             try:
                 shard = await asyncio.shield(asyncio.wrap_future(opening))
                 # The number of shards may have changed while this shard was being opened.

@@ -18,7 +18,6 @@ import duckdb
 
 from schemas.errors import DataDirError, ShardLocked, ShardNotHere, SiltstoneError, WindowsLocked
 from schemas.events import ForgetUser, LongTermEvent
-from schemas.settings import LifecycleSettings, LongTermSettings
 from schemas.times import now_ms
 from streams.forgetting.forgetters import Forgetting, forgettings, may_forget
 from streams.kafka.inbox import Inbox
@@ -27,7 +26,6 @@ from streams.shards.owned import OwnedShards
 from streams.summaries.agent import SummariesAgent
 from tables.analysts.copy import parquet, unstage
 from tables.database.inspection import catalogs, inspect_catalog, position
-from tables.memories.shard import Shard
 from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
@@ -83,14 +81,11 @@ class FormerShards:
         summaries: SummariesAgent,
         analytics: AnalyticsJob,
         inbox: Inbox[LongTermEvent],
-        long_term: LongTermSettings,
-        lifecycle: LifecycleSettings,
         end: Callable[[int], Awaitable[int]],
         read: Callable[[int, int, int], AsyncIterator[Sequence[Any]]],
     ) -> None:
         self._data_dir, self._shards, self._inbox = data_dir, shards, inbox
         self._summaries, self._analytics = summaries, analytics
-        self._long_term, self._lifecycle = long_term, lifecycle
         self._end, self._read = end, read
         self._looked: dict[int, int] = {}
 
@@ -136,7 +131,7 @@ class FormerShards:
             if held.model is None:
                 return frozenset()
             folder = catalog.parent
-            shard = Shard(partition, folder, held.model, held.dimension, self._long_term, self._lifecycle)
+            shard = self._shards.new_shard(partition, folder, held.model, held.dimension)
             try:
                 shard.forget_ahead([event for event, _ in found], now_ms())
                 exported = shard.export(self._analytics.folder, None) if copy.exists() else None

@@ -90,8 +90,6 @@ class Jobs:
             summaries=summaries,
             analytics=self.analytics,
             inbox=context.inbox(decode),
-            long_term=settings.long_term,
-            lifecycle=settings.lifecycle,
             end=partial(end_of, settings.kafka, context.topics.long_term),
             read=context.read_long_term,
         )

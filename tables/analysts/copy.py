@@ -15,23 +15,23 @@ import fcntl
 import glob
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final, NamedTuple
 
 import duckdb
+import pyarrow as pa
 
-from schemas.errors import DataDirError, ShardError
+from schemas.errors import DataDirError
 from schemas.settings import LifecycleSettings
 from tables.database.database import BRIEFLY, Interruption, connect
-from tables.database.inspection import catalogs, inspect_catalog
 from tables.database.migrations import statement
 from tables.paths import quoted, synced
 
 #: The tables of a shard that are copied, if the shard has them. All other tables are internal.
-TABLES = ("memories", "links", "transitions", "archive")
+TABLES = ("memories", "links", "transitions", "archive", "times")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
 #: Column types that are cast to other types in the DuckDB file. Parquet files of older workers may still have UUIDs.
@@ -47,14 +47,16 @@ _LOOK_SECONDS = 0.05
 class Fingerprint:
     """The sizes and modification times of a catalog's file and its WAL.
 
-    If two fingerprints are equal, nothing was committed between them.
+    If two fingerprints are equal, nothing was committed between them, and no text was read for times.
     """
 
     files: tuple[tuple[int, int] | None, ...]
+    times_read: int = 0
 
     @classmethod
-    def of(cls, catalog: Path) -> Fingerprint:
-        return cls(tuple(_size_and_time(path) for path in (catalog, catalog.with_name(f"{catalog.name}.wal"))))
+    def of(cls, catalog: Path, times_read: int = 0) -> Fingerprint:
+        files = (catalog, catalog.with_name(f"{catalog.name}.wal"))
+        return cls(tuple(_size_and_time(path) for path in files), times_read)
 
 
 def _size_and_time(path: Path) -> tuple[int, int] | None:
@@ -76,7 +78,29 @@ class Copy:
     size: int
 
 
-def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> frozenset[str]:
+class SpokenTime(NamedTuple):
+    """A window of time `[start, end)` (epoch ms) that the text of the memory with the number `seq` speaks of."""
+
+    seq: int
+    start: int
+    end: int
+    grain: str
+    words: str
+
+
+class StoredTimes(NamedTuple):
+    """The times that a shard has of its memories' texts: those of all memories with numbers below `read`."""
+
+    read: int
+    windows: Callable[[], Sequence[SpokenTime]]
+
+
+NO_TIMES: Final = StoredTimes(0, tuple)
+
+
+def export(
+    db: duckdb.DuckDBPyConnection, partition: int, folder: Path, spoken: Sequence[SpokenTime]
+) -> frozenset[str]:
     """Write a shard's rows, as of one transaction, into `folder`/staged. Return the tables that were written."""
     staged = folder / "staged"
     staged.mkdir(parents=True, exist_ok=True)
@@ -89,9 +113,27 @@ def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> froze
                 f"COPY (SELECT {partition:d} AS partition, {_columns(db, table, _IN_PARQUET)} FROM {table}) "
                 f"TO '{quoted(staged / _staged_name(table, partition))}' (FORMAT parquet, COMPRESSION zstd)"
             )
+        _export_times(db, partition, staged, spoken)
     finally:
         db.execute("ROLLBACK")
-    return there
+    return there | {"times"}
+
+
+def _export_times(db: duckdb.DuckDBPyConnection, partition: int, staged: Path, spoken: Sequence[SpokenTime]) -> None:
+    """Write the times that memories speak of. They are not in the catalog, so they come from the search rows."""
+    columns = list(zip(*spoken, strict=True)) or [()] * len(SpokenTime._fields)
+    types = (pa.int64(), pa.timestamp("ms"), pa.timestamp("ms"), pa.string(), pa.string())
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
+    db.register("spoken", pa.table(dict(zip(SpokenTime._fields, arrays, strict=True))))
+    try:
+        db.execute(
+            f"COPY (SELECT {partition:d} AS partition, memories.user_id, CAST(memories.id AS VARCHAR) AS memory_id, "
+            'CAST(spoken."start" AS TIMESTAMP) AS starts_at, CAST(spoken."end" AS TIMESTAMP) AS ends_at, '
+            "spoken.grain, spoken.words FROM spoken JOIN memories USING (seq) ORDER BY seq, starts_at) "
+            f"TO '{quoted(staged / _staged_name('times', partition))}' (FORMAT parquet, COMPRESSION zstd)"
+        )
+    finally:
+        db.unregister("spoken")
 
 
 def _columns(db: duckdb.DuckDBPyConnection, rows: str, kinds: Mapping[str, str]) -> str:
@@ -158,6 +200,11 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
             db.execute(f"CREATE TABLE {table} AS SELECT {_columns(db, rows, _IN_COPY)} FROM {rows}")
         elif table == "archive":  # only older workers, which have no archive, wrote these shards
             db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
+        elif table == "times":  # only older workers, which read no times, wrote these shards
+            db.execute(
+                "CREATE TABLE times (partition BIGINT, user_id VARCHAR, memory_id VARCHAR, starts_at TIMESTAMP, "
+                "ends_at TIMESTAMP, grain VARCHAR, words VARCHAR)"
+            )
     db.execute(
         "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
         "cast($cold AS DOUBLE) AS cold, cast($fresh_days AS DOUBLE) AS fresh_days, "
@@ -176,30 +223,6 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
     db.execute(statement("score_statistics"))
     ((memories,),) = db.execute("SELECT count(*) FROM memories").fetchall()
     return int(memories)
-
-
-def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
-    """Make a copy of all shards in a data directory, with scores as of `now` (epoch ms). No worker may be running.
-
-    If `lifecycle.clock` is `event`, the scores are as of the newest access or change of state instead. Raises
-    `ShardLocked`, `ShardError` and `DataDirError`.
-    """
-    folder, exported, newest = data_dir / "analytics", {}, 0
-    for partition, path in catalogs(data_dir).items():
-        if inspect_catalog(partition, path).model is None:
-            continue  # nothing was ever written into this shard
-        try:
-            with connect(path, read_only=True) as db:
-                exported[partition] = export(db, partition, folder)
-                ((last,),) = db.execute(statement("newest_event")).fetchall()
-        except duckdb.Error as exc:
-            raise ShardError(partition, f"{path} cannot be copied: {str(exc).splitlines()[0]}") from exc
-        except OSError as exc:
-            raise DataDirError(folder, exc.strerror or str(exc)) from exc
-        newest = max(newest, last)
-    if not exported:
-        raise DataDirError(data_dir, "there are no shards in it")
-    return assemble(folder, exported, newest if lifecycle.clock == "event" else now, lifecycle)
 
 
 @contextmanager

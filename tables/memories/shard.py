@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import UTC, tzinfo
 from pathlib import Path
 
 import duckdb
@@ -63,8 +64,8 @@ class Shard:
     """The memories of one partition's users. Not thread-safe: the caller serialises the calls.
 
     `model` and `dimension` describe the vectors that `apply` gets. All shards of a worker share the cache `recent`.
-    `memory` is the memory limit of this shard's database, in bytes. Raises `ShardLocked`, `EmbeddingMismatch` and
-    `DataDirError`.
+    `memory` is the memory limit of this shard's database, in bytes. Times in texts are read in `zone`. Raises
+    `ShardLocked`, `EmbeddingMismatch` and `DataDirError`.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Shard:
         memory: int = ALONE,
         new_index: NewIndex = SegmentedIndex,
         updates: Updates = "rank",
+        zone: tzinfo = UTC,
     ) -> None:
         recent = Recent() if recent is None else recent
         self.partition = partition
@@ -90,7 +92,7 @@ class Shard:
             self._catalog.bind_model(model, dimension)
             self._bounds = Bounds(self._catalog.users, settings.max_memories_per_user)
             self.index = self._recovered_index(dimension)
-            self.rows = SearchRows(folder, self._catalog, recent)
+            self.rows = SearchRows(folder, self._catalog, recent, zone)
         except BaseException:
             self._catalog.close()
             raise
@@ -278,7 +280,7 @@ class Shard:
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Write the rows to staged files for the analysts' copy: see `Catalog.export`."""
-        return self._catalog.export(folder, copied)
+        return self._catalog.export(folder, copied, self.rows.spoken.stored())
 
     @property
     def changes(self) -> int:

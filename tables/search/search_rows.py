@@ -19,6 +19,7 @@ import secrets
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, tzinfo
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeVar
@@ -37,6 +38,7 @@ from tables.search.bodies import BODY_FIELDS, body_of, memory_of
 from tables.search.candidates import Candidates, previous
 from tables.search.held import Held, Listed, Living, Sessions, bytes_of
 from tables.search.recent import Recent
+from tables.search.spoken_times import SpokenTimes
 from tables.search.standing import CURRENT, PINNED, Standing
 from tables.search.stated import Stated, about_the_same
 from tables.search.text_store import FOLDER, Stamp, TextStore, UserRows, hash_of_name
@@ -59,7 +61,7 @@ _OLDER: Final = ("search.rows", "search.terms", "search.bodies")
 class SearchRows:
     """The search rows of one shard. Not thread-safe: the shard serialises the calls. Raises `DataDirError`."""
 
-    def __init__(self, folder: Path, catalog: Catalog, recent: Recent) -> None:
+    def __init__(self, folder: Path, catalog: Catalog, recent: Recent, zone: tzinfo = UTC) -> None:
         self._folder, self._catalog, self._recent = folder, catalog, recent
         #: New memories whose rows are not written yet, by number. If `_lacking`, there are others, too.
         self._fresh: dict[int, Memory] = {}
@@ -73,16 +75,17 @@ class SearchRows:
         self._standing = Standing(catalog.standing())
         self._texts = TextStore(folder / FOLDER)
         try:
-            self._open()
+            self._open(zone)
         except BaseException:
             self.close()
             raise
 
-    def _open(self) -> None:
+    def _open(self, zone: tzinfo) -> None:
         for name in _OLDER:
             (self._folder / name).unlink(missing_ok=True)
         if self._texts.stamp is not None and not self._fits(self._texts.stamp):
             self._texts.start_over()
+        self.spoken = SpokenTimes(self._texts, self._standing, zone, self.memories, self._whole)
         stamp = self._texts.stamp
         if stamp is not None and stamp.leaving:
             self._texts.delete([row for row in stamp.leaving if not len(self._standing.places(_numbers([row[1]])))])
@@ -103,7 +106,8 @@ class SearchRows:
         return known and (stamp.changes == changes or begun)
 
     def _write(self, *, synced: bool = False) -> None:
-        stamp = Stamp(_RULES, self._generation, self._changes, self._filled, self._leaving)
+        filled, spoken = self._filled, self.spoken
+        stamp = Stamp(_RULES, self._generation, self._changes, filled, self._leaving, spoken.read, spoken.rules)
         try:
             self._texts.write(stamp, synced=synced)
         except StoreDamaged as exc:
@@ -116,7 +120,7 @@ class SearchRows:
         except StoreDamaged as exc:
             log.warning("%s: %s: its rows are filled again from the catalog", self._folder / FOLDER, exc)
             self._texts.start_over()
-            self._filled, self._lacking = 0, True
+            self._filled, self._lacking, self.spoken.read = 0, True, 0
             self._ahead.clear()
             self._write()
             return read()
@@ -322,12 +326,13 @@ class SearchRows:
             self._lacking = True
 
     def fill(self, most: int) -> int:
-        """Write the rows of at most `most` memories that lack them. Return the number of rows that were written.
+        """Write the rows of at most `most` memories that lack them, or read texts for times (`SpokenTimes.fill`).
 
-        The result is also 0 if the disk is full.
+        Return the number of these memories, which is 0 if none is left, or if the disk is full.
         """
         try:
-            return self._fill_up(most) or self._whole(lambda: self._fill_bodies(most))
+            filled = self._fill_up(most) or self._whole(lambda: self._fill_bodies(most))
+            return filled or self.spoken.fill(most, self._write)
         except DataDirError as exc:
             log.warning("%s; searches read the catalog", exc)
             return 0

@@ -2,6 +2,7 @@
 
     t | user | number   session, creation time, length, speakers, and the statements and terms of the memory's text
     b | number          the user, and the memory's body
+    w | number          the windows of time that the memory's text speaks of, if there are any (`spoken_times.py`)
 
 `user` is a hash of the user's id. The store is a cache of the catalog. A write is atomic, and after a kill the store
 has all writes that returned. RocksDB's checksums reveal damage; the store is then filled again from the catalog.
@@ -43,8 +44,8 @@ log = logging.getLogger(__name__)
 #: The folder of the store in the shard's folder.
 FOLDER: Final = "search"
 _STAMP: Final = b"\x00stamp"
-_TERMS, _BODY = b"t", b"b"
-_TERMS_KEY, _BODY_KEY, _USER = struct.Struct(">cQQ"), struct.Struct(">cQ"), struct.Struct(">Q")
+_TERMS, _BODY, _TIMES = b"t", b"b", b"w"
+_TERMS_KEY, _NUMBER_KEY, _USER = struct.Struct(">cQQ"), struct.Struct(">cQ"), struct.Struct(">Q")
 #: Of the value of a memory's terms, before statements and terms: session, creation time (epoch ms), length, speakers,
 #: number of statements.
 _HEAD: Final = struct.Struct("<QqfIQ")
@@ -89,6 +90,8 @@ class Stamp(msgspec.Struct, frozen=True):
 
     All memories with numbers below `filled` have rows, and some of the others. `leaving` is not None from before a
     commit until the store has its changes. It has the rows (user, number) that the commit deletes.
+
+    All texts of memories with numbers below `times_read` have been read for times, by the rules `times_rules`.
     """
 
     rules: int
@@ -96,6 +99,8 @@ class Stamp(msgspec.Struct, frozen=True):
     changes: int
     filled: int
     leaving: list[tuple[int, int]] | None = None
+    times_read: int = 0
+    times_rules: str = ""
 
 
 @functools.cache
@@ -104,10 +109,13 @@ def _memory() -> rocksdb.Memory:
 
 
 class TextStore:
-    """The store of one shard. Not thread-safe. Raises `DataDirError`, and `StoreDamaged` where rows are read."""
+    """The store of one shard. Not thread-safe. Raises `DataDirError`, and `StoreDamaged` where rows are read.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    With `read_only`, nothing is written, and damage is raised instead of repaired.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self._folder, self._read_only = folder, read_only
         self._batch = rocksdict.WriteBatch(raw_mode=True)
         self._synced = rocksdict.WriteOptions()
         self._synced.sync = True
@@ -116,13 +124,18 @@ class TextStore:
             self._open()
             self.stamp = self._read_stamp()
         except StoreDamaged as exc:
+            if read_only:
+                self.close()
+                raise
             log.warning("%s: %s: its rows are filled again from the catalog", folder, exc)
             self.start_over()
 
     def _open(self) -> None:
-        make_usable(self._folder)
+        access = rocksdict.AccessType.read_only(False) if self._read_only else rocksdict.AccessType.read_write()
+        if not self._read_only:
+            make_usable(self._folder)
         try:
-            self._db = rocksdict.Rdict(str(self._folder), _memory().options())
+            self._db = rocksdict.Rdict(str(self._folder), _memory().options(), access_type=access)
         except Exception as exc:  # rocksdict has no narrower class of exceptions
             said = line(exc)
             if said.startswith(DAMAGE) or "No such file" in said:
@@ -186,9 +199,17 @@ class TextStore:
 
     def _scanned(self, user: int) -> tuple[list[bytes], list[bytes]]:
         """Return the keys and values of the terms of a user's memories."""
-        prefix = _TERMS + _USER.pack(user)
+        return self._in_order(_TERMS + _USER.pack(user), 8)
+
+    def all_times(self) -> list[tuple[int, bytes]]:
+        """Return all windows of time, as they were put, each with the number of its memory."""
+        keys, values = self._in_order(_TIMES, 8)
+        return [(int.from_bytes(key[1:], "big"), value) for key, value in zip(keys, values, strict=True)]
+
+    def _in_order(self, prefix: bytes, more: int) -> tuple[list[bytes], list[bytes]]:
+        """Return the keys that begin with `prefix` and have this number of bytes `more`, and their values."""
         options = rocksdict.ReadOptions()
-        options.set_iterate_upper_bound(prefix + b"\xff" * 9)
+        options.set_iterate_upper_bound(prefix + b"\xff" * (more + 1))
         keys: list[bytes] = []
         values: list[bytes] = []
         with self._translated():
@@ -209,9 +230,13 @@ class TextStore:
         """Return the hash of the user of each of these memories; None for one without a body."""
         return [None if value is None else int.from_bytes(value[:8], "big") for value in self._values(seqs)]
 
-    def _values(self, seqs: Seqs) -> list[bytes | None]:
+    def times(self, seqs: Seqs) -> list[bytes | None]:
+        """Return the windows of time of these memories, as they were put; None for one that has none."""
+        return self._values(seqs, _TIMES)
+
+    def _values(self, seqs: Seqs, kind: bytes = _BODY) -> list[bytes | None]:
         with self._translated():
-            found: list[bytes | None] = self._db.get([_body_key(seq) for seq in seqs.tolist()])  # type: ignore[assignment]
+            found: list[bytes | None] = self._db.get([_key(kind, seq) for seq in seqs.tolist()])  # type: ignore[assignment]
         return found
 
     # writing
@@ -226,18 +251,23 @@ class TextStore:
 
     def put_body(self, memory: Memory) -> None:
         """Write a memory's body, with the next `write`."""
-        self._batch.put(_body_key(memory.seq), _USER.pack(hash_of_name(memory.user_id)) + body_of(memory))
+        self._batch.put(_key(_BODY, memory.seq), _USER.pack(hash_of_name(memory.user_id)) + body_of(memory))
+
+    def put_times(self, seq: int, windows: bytes) -> None:
+        """Write the windows of time of a memory, with the next `write`."""
+        self._batch.put(_key(_TIMES, seq), windows)
 
     def delete_bodies(self, seqs: Seqs) -> None:
         """Delete the bodies of these memories, with the next `write`."""
         for seq in seqs.tolist():
-            self._batch.delete(_body_key(seq))
+            self._batch.delete(_key(_BODY, seq))
 
     def delete(self, leaving: Sequence[tuple[int, int]]) -> None:
-        """Delete these rows (user, number) with their bodies, with the next `write`."""
+        """Delete these rows (user, number) with all that is of these memories, with the next `write`."""
         for user, seq in leaving:
             self._batch.delete(_terms_key(user, seq))
-            self._batch.delete(_body_key(seq))
+            self._batch.delete(_key(_BODY, seq))
+            self._batch.delete(_key(_TIMES, seq))
 
     def write(self, stamp: Stamp, *, synced: bool = False) -> None:
         """Write what was put and deleted, and the stamp. If `synced`, they survive a power cut, too."""
@@ -288,5 +318,5 @@ def _terms_key(user: int, seq: int) -> bytes:
     return _TERMS_KEY.pack(_TERMS, user, seq)
 
 
-def _body_key(seq: int) -> bytes:
-    return _BODY_KEY.pack(_BODY, seq)
+def _key(kind: bytes, seq: int) -> bytes:
+    return _NUMBER_KEY.pack(kind, seq)

@@ -18,6 +18,8 @@ from tables.time_expressions.chinese import CHINESE
 from tables.time_expressions.english import ENGLISH
 from tables.time_expressions.reader import expressions
 
+#: Windows are stored with memories, so raise this number whenever a rule of this folder changes.
+RULES: Final = 1
 MOST_WINDOWS: Final = 4
 #: Windows outside of these years are dropped, as messages are (`schemas.times`).
 _EARLIEST, _LATEST = datetime(1990, 1, 1), datetime(2100, 1, 1)

@@ -75,6 +75,7 @@ def test_a_query_answers_the_same_in_every_zone(copy: duckdb.DuckDBPyConnection,
     with_zones = (
         "SELECT * FROM scores_at({moment})",
         "SELECT id FROM held_at({moment})",
+        "SELECT id FROM speaking_of({moment} - INTERVAL 20 DAYS, {moment})",
         "SELECT * FROM states_between({moment} - INTERVAL 20 DAYS, {moment})",
         "SELECT count(*) FROM memories WHERE last_accessed > utc({moment}) - INTERVAL 10 DAYS",
         "SELECT * FROM states_over_time",
@@ -122,7 +123,9 @@ def test_pandas_and_polars_read_the_parquet(copy: duckdb.DuckDBPyConnection, zon
 def test_every_table_and_view_is_described_with_its_columns(copy: duckdb.DuckDBPyConnection) -> None:
     described = dict(re.findall(r"^\| `(\w+)(?:\(\w+(?:, \w+)*\))?` \| (.*) \|$", PAGE, re.MULTILINE))
     rows = copy.execute("SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal").fetchall()
-    assert {table for table, _ in rows} | {"archive", "held_at", "scores_at", "states_between"} == set(described)
+    assert {table for table, _ in rows} | {"archive", "held_at", "scores_at", "speaking_of", "states_between"} == set(
+        described
+    )
     for table, column in rows:
         if column != "partition" and table != "scores":
             assert re.search(rf"\b{column}\b", described[table]), f"{table}.{column}"

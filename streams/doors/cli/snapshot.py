@@ -14,7 +14,8 @@ from streams.doors.cli import show
 from streams.doors.cli.client import ask, json_option, url_option
 from streams.doors.cli.options import data_option
 from streams.doors.cli.process import write_as_let_in
-from tables.analysts.copy import described, snapshot_of_files
+from tables.analysts.copy import described
+from tables.offline.snapshot import snapshot_of_files
 
 #: The maximum number of seconds to wait for the worker's answer. A worker answers only when the copy is complete.
 WAIT_SECONDS = 3600.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from schemas.settings import Settings
 from streams.models.embedding.embedding import Embedding
@@ -28,6 +29,7 @@ class Storage:
             on_failure=on_failure,
             memory=memory,
             updates=settings.memory.updates,
+            zone=ZoneInfo(settings.agents.summary.timezone),
         )
 
     def start(self) -> None:

@@ -27,6 +27,17 @@ CREATE MACRO held_at(moment) AS TABLE
             ELSE epoch_us(created_at)
         END;
 
+-- The memories whose texts speak of a time in a period:
+-- FROM speaking_of(TIMESTAMP '2026-03-01', TIMESTAMP '2026-04-01').
+CREATE MACRO speaking_of(first_moment, last_moment) AS TABLE
+    SELECT *
+    FROM memories
+    WHERE (partition, id) IN (
+        SELECT (partition, memory_id)
+        FROM times
+        WHERE epoch_us(starts_at) < epoch_us(last_moment) AND epoch_us(first_moment) < epoch_us(ends_at)
+    );
+
 -- Each memory with its score and state as of copy_info.as_of.
 CREATE VIEW scores AS
 SELECT * EXCLUDE (active, cold) REPLACE (state_of(score, active, cold) AS state)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from schemas.errors import EmbeddingMismatch
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings
-from tables.analysts.copy import Fingerprint, export
+from tables.analysts.copy import NO_TIMES, Fingerprint, StoredTimes, export
 from tables.database.database import ALONE
 from tables.database.migrations import migrate, transaction
 from tables.database.shard_info import InfoTable, ShardInfo
@@ -286,14 +286,16 @@ class Catalog(CatalogQueries):
         self._append("history", changes.history)
         self._append("tombstones", changes.tombstones)
 
-    def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
+    def export(
+        self, folder: Path, copied: Fingerprint | None, spoken: StoredTimes = NO_TIMES
+    ) -> tuple[Fingerprint, frozenset[str]] | None:
         """Write the rows to staged files for the analysts' copy. Return the new fingerprint and the exported tables.
 
         If nothing changed since the fingerprint `copied`, write nothing and return None.
         """
-        now = Fingerprint.of(self._file.path)
+        now = Fingerprint.of(self._file.path, spoken.read)
         if now == copied:
             return None
-        exported = export(self._db, self.partition, folder)
+        exported = export(self._db, self.partition, folder, spoken.windows())
         self.rest()
         return now, exported

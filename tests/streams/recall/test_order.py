@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from streams.recall.filtering import Filter
 from streams.recall.order import Event, Spans, in_order
 from streams.recall.ranking import questions
 from streams.recall.times import AskedTimes
+from tables.time_expressions.windows import windows_of
 from tests.streams.recall.order_sets import CHINESE, ENGLISH, OrderSet
 from tests.support.making import memory_of, promotion
 from tests.support.talk import Talk, talk
@@ -203,7 +203,6 @@ def test_a_memory_took_place_when_it_says_or_when_it_was_said(
 ) -> None:
     """The time of a plan says nothing before it is over, and "today" no more than the time of saying it."""
     times = AskedTimes.of(["When did I first go to Lisbon?"], TODAY)
-    memory = replace(memory_of(50), text=text, created_at=at(day))
-    start, end = times._span(memory, times._spoken(memory))
+    start, end = times._span(at(day), windows_of(text, at(day), TODAY.zone))
     assert iso(start)[:10] == span[0]
     assert end == start + 1 if span[1] is None else iso(end)[:10] == span[1]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC
+from dataclasses import replace
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from schemas.times import parse_timestamp
 from streams.recall.dates import ReferenceDate
 from streams.recall.query import Query
 from streams.recall.ranking import questions
-from streams.recall.times import READ, AskedTimes
+from streams.recall.times import READ, AskedTimes, Reader, Rows
+from tables.search import spoken_times
+from tables.time_expressions.windows import Window, windows_of
 from tests.support.making import memory_of, promotion
 from tests.support.talk import Talk, talk
 
@@ -69,6 +73,38 @@ async def test_what_speaks_of_the_time_is_raised_too(here: Talk) -> None:
     )
     hits = await asked(here, "What of the trip to Norway with Tom in June 2025?")
     assert hits[0].memory == "the trip to Norway last June"
+
+
+async def test_hits_show_what_their_texts_speak_of(here: Talk) -> None:
+    """In the zone of the question, and not if answers have no dates."""
+    await here.applied(promotion("we met Tom last Friday in Rome", "1", at=at("2026-03-11")))
+    (hit,) = await asked(here, "Where did we meet Tom?")
+    friday = {"text": "last Friday", "from": "2026-03-06T00:00:00.000Z", "to": "2026-03-07T00:00:00.000Z"}
+    assert hit.model_dump(mode="json")["times"] == [friday | {"grain": "day"}]
+    (elsewhere,) = await here.found("Where did we meet Tom?", reference=ReferenceDate(ASKED, ZoneInfo("Asia/Tokyo")))
+    assert [window.from_ for window in elsewhere.times] == ["2026-03-05T15:00:00.000Z"]
+    for undated in (None, replace(TODAY, dates=False)):
+        assert [one.times for one in await here.found("Where did we meet Tom?", reference=undated)] == [[]]
+
+
+async def test_a_question_of_time_reads_no_text(here: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the times of its memories are stored. The answers are the same."""
+    said = [
+        promotion(f"trip {place} with Tom on March {place + 1}", f"{place}", at=at("2026-03-15"))
+        for place in range(9)
+    ]
+    await here.applied(*said)
+    question = "When was the trip with Tom in the first week of March?"
+    before, partition = await asked(here, question), here.worker.context.partition_of("u")
+    while await here.worker.shards.call(partition, lambda shard: shard.rows.fill(100)):
+        pass
+
+    def unread(*_: object) -> list[Window]:
+        raise AssertionError("a text is read")
+
+    monkeypatch.setattr(spoken_times, "spoken_in", unread)
+    assert await asked(here, question) == before
+    assert all(hit.times for hit in before)
 
 
 async def test_a_memory_outside_can_still_be_first(here: Talk) -> None:
@@ -137,13 +173,14 @@ def test_only_up_and_never_above_1(rows: Sequence[tuple[float, int, bool]], ques
     allowed = np.array([one for *_, one in rows], np.bool_)
     read = 0
 
-    def shown(places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[object]:
+    def windows(places: Rows, zone: tzinfo) -> list[list[Window]]:
         nonlocal read
         read += len(places)
         assert allowed[places].all()
-        return [memory_of(50) for _ in places]
+        return [windows_of("We met last week", int(created[place]), zone) for place in places]
 
-    raised, _ = times_in(question).raised(relevance, created, allowed, shown)  # type: ignore[arg-type]
+    reader = Reader(lambda places: [memory_of(50) for _ in places], windows)
+    raised, _ = times_in(question).raised(relevance, created, allowed, reader)
     assert ((raised >= relevance) & (raised <= 1)).all()
     assert read <= READ
 

@@ -16,13 +16,16 @@ import pytest
 
 from schemas.errors import DataDirError, ShardLocked
 from schemas.lifecycle import DAY_MS, score_of, state_of
-from schemas.settings import LifecycleSettings
-from tables.analysts.copy import FILE, Copy, Fingerprint, assemble, snapshot_of_files
+from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.times import parse_timestamp
+from tables.analysts.copy import FILE, Copy, Fingerprint, assemble, parquet
 from tables.analysts.statistics import distribution
 from tables.database.database import Interruption
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.catalog.changes import Changes, NewLink
-from tests.support.making import START
+from tables.memories.shard import Shard
+from tables.offline.snapshot import snapshot_of_files
+from tests.support.making import START, axis, promotion
 from tests.tables.memories.catalog.test_catalog import DIMENSION, HALVED, adding, dropping, memory
 
 LIFECYCLE = LifecycleSettings()
@@ -352,3 +355,31 @@ def test_files_with_ids_of_another_type_are_read_beside_new_ones(tmp_path: Path)
     assert read(made, "SELECT count(*), count(meta->>'$.a') FROM memories") == [(2, 0)]
     zero.close()
     three.close()
+
+
+def test_times_that_memories_speak_of_are_rows(tmp_path: Path) -> None:
+    """Of a worker's shard, and of a data directory at rest; shards of older workers have none."""
+    folder, said_at = tmp_path / "shards" / "0", parse_timestamp("2026-03-14T12:00:00Z")
+    whole = Shard(0, folder, "toy", 8, LongTermSettings(), LifecycleSettings())
+    said = [promotion(text, text, at=said_at) for text in ("we met last Friday in Rome", "I like tea")]
+    whole.apply(said, {one.event_id: axis(place) for place, one in enumerate(said)}, said_at)
+    first = whole.export(tmp_path / "analytics", None)
+    assert first is not None
+    while whole.rows.fill(100):
+        pass
+    second = whole.export(tmp_path / "analytics", first[0])
+    assert second is not None, "times were read"
+    assert whole.export(tmp_path / "analytics", second[0]) is None
+    made = assemble(tmp_path / "analytics", {0: second[1]}, said_at, LIFECYCLE)
+    rows = "SELECT user_id, memory_id, CAST(starts_at AS VARCHAR), CAST(ends_at AS VARCHAR), grain, words FROM times"
+    expected = [("u", str(said[0].memory_id), "2026-03-06 00:00:00", "2026-03-07 00:00:00", "day", "last Friday")]
+    assert read(made, rows) == expected
+    speaking = "SELECT text FROM speaking_of(TIMESTAMP '2026-03-{}', TIMESTAMP '2026-03-{}')"
+    assert read(made, speaking.format("06", "07")) == [("we met last Friday in Rome",)]
+    assert read(made, speaking.format("07", "31")) == []
+    whole.close()
+    assert read(snapshot_of_files(tmp_path, said_at, LIFECYCLE), rows) == expected
+    parquet(tmp_path / "analytics", "times", 0).unlink()
+    older = assemble(tmp_path / "analytics", {}, said_at, LIFECYCLE)
+    assert read(older, rows) == []
+    assert read(older, speaking.format("01", "31")) == []
