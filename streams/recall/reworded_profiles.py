@@ -53,8 +53,11 @@ class Reworder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    """Rewordings of the lines with this key, and the timer that drops them. The timer refers to no text."""
+
     key: bytes
     rewordings: Rewordings
+    timer: asyncio.TimerHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class RewordedProfiles:
     def forget(self, user_id: str) -> None:
         """Drop what is kept of a user, and the question under way, because a memory of the user was forgotten."""
         self._forgettings += 1
-        self._kept.pop(user_id, None)
+        self._drop(user_id)
         if (asked := self._asked.pop(user_id, None)) is not None:
             asked.task.cancel()
 
@@ -178,15 +181,15 @@ class RewordedProfiles:
             return
         if (found := asked.task.result()) is None:
             return
-        self._kept.pop(user_id, None)
+        self._drop(user_id)
         while len(self._kept) >= MOST_USERS:
-            del self._kept[next(iter(self._kept))]
-        self._kept[user_id] = kept = _Kept(asked.key, found)
-        asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, user_id, kept)
+            self._drop(next(iter(self._kept)))
+        timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, user_id)
+        self._kept[user_id] = _Kept(asked.key, found, timer)
 
-    def _drop(self, user_id: str, kept: _Kept) -> None:
-        if self._kept.get(user_id) is kept:
-            del self._kept[user_id]
+    def _drop(self, user_id: str) -> None:
+        if (kept := self._kept.pop(user_id, None)) is not None:
+            kept.timer.cancel()
 
     def _count(self, outcome: str, sections: int) -> None:
         self._metrics.profile_sections.labels(outcome).inc(sections)

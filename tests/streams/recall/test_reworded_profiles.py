@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -282,6 +282,8 @@ async def test_what_is_forgotten_is_gone_from_the_answer_and_from_the_workers_me
         assert "nurse" in repr(rewording(here)._kept)
         await here.applied(event)
         assert rewording(here)._kept == {}
+        timers = cast(Any, asyncio.get_running_loop())._scheduled
+        assert "nurse" not in repr([one._args for one in timers])
         server.script(json.dumps({"about": [{"lines": [1], "text": "lives in Bergen"}], "people": []}))
         assert "nurse" not in json.dumps(await profile(http))
 
@@ -346,6 +348,20 @@ async def test_the_words_are_dropped_when_partitions_are_assigned(
         assert rewording(here)._kept
         await here.worker._assignment._assigned(None, frozenset(), signal=None)
         assert rewording(here)._kept == {}
+
+
+async def test_only_so_many_users_have_words_that_are_kept_the_last_ones(
+    here: Talk, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reworded_profiles, "MOST_USERS", 1)
+    await here.applied(remembered(EXAM, "I live in Bergen.", user="v"))
+    async with here.http() as http:
+        await profile(http)
+        await profile(http, user_id="v")
+        assert list(rewording(here)._kept) == ["v"]
+        monkeypatch.setattr(reworded_profiles, "MOST_ASKED", 0)
+        assert shown(await profile(http)) == OWN
+        assert len(server.received) == 2
 
 
 async def test_a_user_without_a_profile_is_not_asked_about(here: Talk, server: OpenAIServer) -> None:
