@@ -28,7 +28,7 @@ from streams.worker.wiring.checkpoints import Checkpointing
 from streams.worker.wiring.context import WorkerContext
 from streams.worker.wiring.faust_run import FaustRun
 from streams.worker.wiring.intake import Intake, kept_tables, session_notes
-from streams.worker.wiring.long_term import long_term_agent, recall, tombstones
+from streams.worker.wiring.long_term import long_term_agent, recall, reworded_profiles, tombstones
 from streams.worker.wiring.storage import Storage
 from streams.worker.wiring.summaries import summaries_agent
 from tables.privacy import make_private
@@ -59,15 +59,21 @@ class Siltstone:
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
         self.recall = recall(context, self.shards, self.intake)
+        self._rewording = rewording = reworded_profiles(context, chats.rater)
         forgetters = Forgetters(
-            self.intake.short_term, self.summaries, self.jobs.forgot, tombstones(self.shards), context.erase_rows
+            self.intake.short_term,
+            self.summaries,
+            self.jobs.forgot,
+            tombstones(self.shards),
+            context.erase_rows,
+            (lambda user_id: None) if rewording is None else rewording.forget,
         )
         self.long_term = long_term_agent(
             context, self.shards, self.notes, forgetters, context.read_long_term, self.jobs.born
         )
         self._timers = Timers(self.hot.halt, context.metrics.timer_failures)
         self._assignment = Assignment(
-            context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, self._timers
+            context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, rewording, self._timers
         )
         self.broker, self.api = context.broker_link(self._assignment.is_recovered), ApiServer(settings.http)
         self.checkpointing = beside = Checkpointing(context, self.shards, self.long_term, self.broker)
@@ -103,6 +109,7 @@ class Siltstone:
             reembedder=self.jobs.reembedder,
             live=Activity(context.flow, context.readings, self.intake.short_term.idle.newest),
             checkpoints=beside.job,
+            rewording=rewording,
         )
         self.forwarding = Forwarding(
             partial(self.hot.owner, SESSIONS), lambda: self.api.url, context.partitions, effects.reserved
@@ -121,7 +128,7 @@ class Siltstone:
         an error, call `stop` to end the parts that have started.
         """
         make_private(self.settings.data_dir)
-        for warning in self._plan.warnings:
+        for warning in self.settings.warnings():
             log.warning("%s", warning)
         faust, parts = self._faust, self._parts  # `stop` closes the parts in reverse order
         parts.push_async_callback(self.context.spans.close)
@@ -131,6 +138,8 @@ class Siltstone:
         parts.push_async_callback(self.long_term.stop)
         parts.push_async_callback(faust.stop)
         parts.push_async_callback(self._chats.close)
+        if self._rewording is not None:
+            parts.push_async_callback(self._rewording.stop)
         parts.push_async_callback(self.summaries.stop)
         await parts.enter_async_context(self.jobs)
         await parts.enter_async_context(self.intake)

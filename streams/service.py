@@ -31,6 +31,7 @@ from streams.recall.dates import ReferenceDate
 from streams.recall.profile import MOST_TOKENS, Profile, profile_of
 from streams.recall.profile_reading import Readings
 from streams.recall.query import Among, Hits, Query
+from streams.recall.reworded_profiles import RewordedProfiles
 from streams.recall.search import Recall
 from streams.recall.windows import ShownWindow
 from streams.runtime.clock import Clock
@@ -85,13 +86,14 @@ class MemoryService:
         reembedder: Reembedder,
         live: Activity,
         checkpoints: CheckpointJob | None = None,
+        rewording: RewordedProfiles | None = None,
     ) -> None:
         self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics
         self.importance = Importance(settings.memory)
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall = summaries, recall
         self.cleanup, self.reembedder, self.live = cleanup, reembedder, live
-        self._analytics, self.spans, self._readings = analytics, spans, Readings()
+        self._analytics, self.spans, self._readings, self._rewording = analytics, spans, Readings(), rewording
         self.users = UserShards(shards, settings.kafka.partitions, health, clock, long_term.caught_up)
         self.writes = Writes(
             kafka=settings.kafka,
@@ -184,7 +186,9 @@ class MemoryService:
         )
         profile = None
         if asked.profile:  # before the windows are read again, in which exchanges may be forgotten by then
-            profile, _ = await self.profile(user_id, reference, partial, most_tokens=asked.profile_tokens)
+            profile, _ = await self._profile(user_id, reference, partial, asked.profile_tokens)
+            if self._rewording is not None:  # a context does not wait for the model, and asks it nothing
+                profile = self._rewording.ready(user_id, profile, reference, asked.profile_tokens)
         hits: Sequence[SearchHit] = ()
         if query.text and query.top_k:
             found = await self._found(query, partial)
@@ -201,12 +205,23 @@ class MemoryService:
         return replace(context, behind=behind)
 
     async def profile(
-        self, user_id: str, reference: ReferenceDate, partial: bool = False, *, most_tokens: int = MOST_TOKENS
+        self, user_id: str, reference: ReferenceDate, partial: bool = False
     ) -> tuple[Profile, Sequence[Behind]]:
         """Return who the user is, and the parts of the user's partition that are still being recovered.
 
-        It is computed from the memories that are there now. This counts as no access.
+        It is computed from the memories that are there now. This counts as no access. With
+        `recall.profile_by_model`, a model rewords it.
         """
+        moment = 0 if self._rewording is None else self._rewording.moment()
+        profile, behind = await self._profile(user_id, reference, partial, MOST_TOKENS)
+        if self._rewording is not None:
+            profile = await self._rewording.reworded(user_id, profile, reference, moment)
+        return profile, behind
+
+    async def _profile(
+        self, user_id: str, reference: ReferenceDate, partial: bool, most_tokens: int
+    ) -> tuple[Profile, Sequence[Behind]]:
+        """Return a profile in the user's words, as `profile` does."""
         held, behind = await self.users.ask_partly(partial, user_id, Shard.memories_of, user_id)
         now, lifecycle = self.clock.now(), self.settings.lifecycle
         # In a thread: the first profile of a user with a thousand memories takes a tenth of a second.

@@ -170,10 +170,14 @@ class ProfileLine(Answer):
 
 
 class ProfileSection(Answer):
-    """A part of a profile: pinned, about, people, preferences or tasks."""
+    """A part of a profile: pinned, about, people, preferences or tasks.
+
+    With `reworded`, the lines are a model's words. Answers of older workers are in the user's words.
+    """
 
     part: str
     lines: list[ProfileLine]
+    reworded: bool = False
 
 
 class ShownProfile(Answer):

@@ -145,7 +145,7 @@ class AsyncMemory(AsyncConnection):
         partial: bool = False,
         at_least: AtLeast = None,
     ) -> answers.Profile:
-        """Who the user is, in at most 300 tokens, in the user's sentences. Tasks end after the `reference_date`."""
+        """Who the user is, in at most 300 tokens, in the user's or a model's words. `reference_date` ends tasks."""
         return await self._answer(
             calls.profile(
                 at_least, user_id=user_id, reference_date=reference_date, timezone=timezone, partial=partial

@@ -49,7 +49,7 @@ def shown_profile(memories: Iterable[Held]) -> dict[str, Any]:
         {"text": one.text, "memory_ids": [str(one.id)], "said_at": iso(one.created_at), "due": None} for one in pinned
     ]
     text = "\n".join(("Pinned:", *(f"- [{one.created_at.date()}] {one.text}" for one in pinned))) if pinned else ""
-    sections = [{"part": "pinned", "lines": lines}] if pinned else []
+    sections = [{"part": "pinned", "lines": lines, "reworded": False}] if pinned else []
     return {"sections": sections, "text": text, "tokens": len(text) // 4, "left_out": 0}
 
 

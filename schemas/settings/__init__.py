@@ -200,6 +200,14 @@ class Settings(BaseSettings):
             )
         return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
 
+    def warnings(self) -> tuple[SettingWarning, ...]:
+        """Return a warning for each setting without effect that summaries or profiles need. It never raises."""
+        warnings = self.summaries().warnings
+        if self.recall.profile_by_model and self.rater() is None:
+            what = "recall.profile_by_model has no effect, because there is no API key for a model"
+            warnings = (*warnings, SettingWarning(what, "set llm.api_key (any text, if the service needs none)"))
+        return warnings
+
     def summaries(self) -> SummaryPlan:
         """Return the plan of daily summaries. It never raises: the plan has a warning for each unusable setting."""
         return summary_plan(self.agents, self.llm, self.data_dir, os.environ)

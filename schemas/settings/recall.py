@@ -15,3 +15,7 @@ class RecallSettings(Section):
         description="say in prompts what day it is, and of each memory when it was said (days of "
         "`agents.summary.timezone`)",
     )
+    profile_by_model: bool = Field(
+        default=False,
+        description="a configured model rewords users' profiles; what fails a check keeps the user's words",
+    )

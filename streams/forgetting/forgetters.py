@@ -74,7 +74,8 @@ class Forgetters:
     `told` is called for each forget command, because other copies of the data may still have the forgotten content.
     If `tombstones` is given, exchanges in the windows that became a forgotten memory are removed too, including those
     that were merged into it as near-copies. `erase` is called with the partition and the user of each command, so
-    that the bytes of removed rows leave the disk.
+    that the bytes of removed rows leave the disk. `told_of` is called with the user of each command, so that texts of
+    the user leave the worker's memory.
     """
 
     def __init__(
@@ -84,14 +85,16 @@ class Forgetters:
         told: Callable[[], None] = lambda: None,
         tombstones: Tombstones | None = None,
         erase: Callable[[int, str], None] = lambda partition, user_id: None,
+        told_of: Callable[[str], None] = lambda user_id: None,
     ) -> None:
-        self._erase = erase
+        self._erase, self._told_of = erase, told_of
         self._windows, self._summaries, self._told, self._tombstones = windows, summaries, told, tombstones
 
     async def follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
         """Apply forget commands to windows and summaries. The partition's shard has just applied them."""
         for event, at in forgotten:
             self._told()
+            self._told_of(event.user_id)
             if isinstance(event, ForgetUser):
                 self._windows.forget_user(partition, event.user_id, max(event.timestamp, at))
                 if self._summaries is not None:
@@ -111,6 +114,7 @@ class Forgetters:
         """
         for event, at in forgotten:
             self._told()
+            self._told_of(event.user_id)
             self._erase(partition, event.user_id)
             if isinstance(event, ForgetUser) and self._summaries is not None:
                 await self._summaries.forget_earlier(event.user_id, at)

@@ -68,15 +68,18 @@ class Line:
 
 
 class Section(NamedTuple):
+    """The lines of a part. If a model has reworded them, they are not the user's own words."""
+
     part: Part
     lines: tuple[Line, ...]
+    reworded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The sections that have lines, the whole as one text, its estimated tokens, and the lines without room.
 
-    `whole` are the memories of which a line has all words.
+    `whole` are the memories of which a line has all words. A reworded line has all words of none.
     """
 
     sections: tuple[Section, ...] = ()
@@ -252,6 +255,31 @@ def _fitted(
         if one_line(known[identity].text) == line.text
     }
     return Profile(sections, text, estimated_tokens(text), left_out, frozenset(whole))
+
+
+def with_rewordings(
+    profile: Profile,
+    reworded: Mapping[Part, tuple[Line, ...]],
+    reference: ReferenceDate,
+    most_tokens: int = MOST_TOKENS,
+) -> Profile:
+    """Return the profile with these lines in place of those of their sections.
+
+    If it is longer than `most_tokens`, sections keep the user's words, from the last reworded one on.
+    """
+    left = {
+        one.part: reworded[one.part] for one in profile.sections if reworded.get(one.part, one.lines) != one.lines
+    }
+    while left:
+        sections = tuple(
+            Section(one.part, left[one.part], True) if one.part in left else one for one in profile.sections
+        )
+        text = _rendered(sections, profile.left_out, reference)
+        if (tokens := estimated_tokens(text)) <= most_tokens:
+            own = {one for part in sections if not part.reworded for line in part.lines for one in line.memory_ids}
+            return Profile(sections, text, tokens, profile.left_out, profile.whole & own)
+        left.popitem()
+    return profile
 
 
 def _rendered(sections: Sequence[Section], left_out: int, reference: ReferenceDate) -> str:

@@ -108,6 +108,13 @@ class Metrics:
             "New memories that wait for a question to a model",
             registry=registry,
         )
+        self.profile_sections = Counter(
+            "siltstone_profile_sections",
+            "Sections of profiles that a model was asked to reword, by outcome (reworded, refused: its words fail "
+            "the check, failed: no answer)",
+            ["outcome"],
+            registry=registry,
+        )
         self.summaries = Counter(
             "siltstone_summaries",
             "Requests for a summary, by outcome (written, written_elsewhere: in the fallback directory, coalesced: "

@@ -14,6 +14,7 @@ from streams.kafka.clients.log_reader import time_of
 from streams.kafka.losses import Losses
 from streams.memory.agent import LongTermAgent
 from streams.memory.refining import RefiningJob
+from streams.recall.reworded_profiles import RewordedProfiles
 from streams.runtime.timers import Timers
 from streams.shards.owned import OwnedShards
 from streams.worker.wiring.context import WorkerContext
@@ -33,12 +34,13 @@ class Assignment:
         notes: SessionNotes,
         long_term: LongTermAgent,
         refining: RefiningJob | None,
+        rewording: RewordedProfiles | None,
         timers: Timers,
     ) -> None:
         self._recovered = False
         self._context, self._hot, self._topics = context, context.hot, context.topics
         self._shards, self._intake, self._notes, self._long_term = shards, intake, notes, long_term
-        self._refining, self._timers = refining, timers
+        self._refining, self._rewording, self._timers = refining, rewording, timers
         self._losses = Losses(context.metrics, partial(time_of, context.settings.kafka))
         shards.coming_back.windows = self._hot.recovering
         self._hot.on_seek.append(self._sought)
@@ -79,6 +81,8 @@ class Assignment:
         self._long_term.own(ours)
         if self._refining is not None:
             self._refining.own(ours)
+        if self._rewording is not None:
+            self._rewording.clear()
 
     async def _sought(self) -> None:
         short_term, topics = self._intake.short_term, self._topics

@@ -100,6 +100,7 @@ def problems() -> list[str]:
         ("long_term.supersede.candidates", 3),
         ("long_term.supersede.min_cosine", 0.35),
         ("long_term.summaries_by_model", True),
+        ("recall.profile_by_model", False),
         ("lifecycle.clock", "wall"),
         ("lifecycle.fresh_days", 7),
         ("lifecycle.half_life_days", 30),

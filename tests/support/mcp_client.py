@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import TextContent
+from mcp_types import TextContent, TextResourceContents
 
 from tests.support.waiting import CLIENT_SECONDS
 
@@ -61,6 +61,14 @@ async def answered(client: Client, tool: str, /, **arguments: Any) -> dict[str, 
     assert not answer.is_error, text_of(answer)
     content: dict[str, Any] = answer.structured_content or {}
     return content
+
+
+async def read(client: Client, uri: str) -> str:
+    """The text of a resource."""
+    (shown,) = (await client.read_resource(uri)).contents
+    assert isinstance(shown, TextResourceContents)
+    assert (shown.uri, shown.mime_type) == (uri, "text/plain")
+    return shown.text
 
 
 def text_of(answer: Any) -> str:

@@ -118,6 +118,17 @@ def test_what_the_summaries_cannot_use_is_a_warning_each(monkeypatch: pytest.Mon
     assert not any(KEY in finding.what + finding.todo for finding in found)
 
 
+def test_profiles_by_a_model_without_a_key_are_a_warning() -> None:
+    write("recall: {profile_by_model: true}")
+    _, finding = ReadSettings.now().findings()
+    assert (finding.outcome, finding.what.split()[0]) == (WARNING, "recall.profile_by_model")
+    assert finding.todo.startswith("set llm.api_key")
+    write("recall: {profile_by_model: true}\nmemory: {scoring: {api_key: x}}")
+    assert outcomes(ReadSettings.now().findings()) == [("settings", OK)]
+    write("recall: {profile_by_model: true}\nmemory: {scoring: {api_key: x, polcy: all}}")
+    assert outcomes(ReadSettings.now().findings()) == [("settings", FAILED)], "the key may be in the wrong section"
+
+
 def test_a_mistake_about_a_provider_comes_before_what_follows_from_it() -> None:
     write("llm: {providers: {deepseek: {api_kye: x}}}\nagents: {summary: {model: deepseek/v3}}")
     (finding,) = ReadSettings.now().findings()

@@ -9,11 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from itertools import count
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
 import pytest_asyncio
 from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 
 from schemas.settings import AccessSettings, Settings
 from schemas.tokens import Scope
@@ -23,7 +26,7 @@ from streams.doors.cli import running
 from streams.kafka.clients.broker import EmbeddedBroker, ensure_topics
 from tests.support.api import api
 from tests.support.groups import side_by_side
-from tests.support.mcp_client import answered, over_http, over_stdio, refused, told
+from tests.support.mcp_client import answered, over_http, over_stdio, read, refused, told
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
 from tests.support.tokens import known, made
@@ -177,6 +180,45 @@ async def test_the_command_ends_with_its_input(shared: Siltstone, http_of_all: h
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("way", ["auto", "legacy", "stdio"])
+async def test_who_a_user_is_is_a_resource_of_a_token_of_one_user(
+    shared: Siltstone, http_of_all: httpx.AsyncClient, way: str
+) -> None:
+    """It has the text of the tool, and says if there is nothing yet. Ids of any form are addresses."""
+    user = f"安妮/ann {way}"
+    async with connected(way, url_of(shared), await token(shared, http_of_all, user)) as client:
+        (shown,) = (await client.list_resources()).resources
+        assert shown.uri == f"siltstone://users/{quote(user, safe='')}/profile"
+        assert await read(client, shown.uri) == "Nothing is known of who the user is yet."
+        noted = await answered(client, "remember", text="I live in Oslo")
+        told_of = await read(client, shown.uri)
+        assert "About the user:\n- [" in told_of
+        assert "I live in Oslo" in told_of
+        assert told_of == await told(client, "get_profile")
+        await answered(client, "forget_memory", memory_id=noted["memory_id"])
+        assert await read(client, shown.uri) == "Nothing is known of who the user is yet."
+
+
+@pytest.mark.parametrize("way", ["auto", "stdio"])
+async def test_a_token_of_several_users_reads_the_profiles_of_these_alone(
+    shared: Siltstone, http_of_all: httpx.AsyncClient, way: str
+) -> None:
+    secret = await token(shared, http_of_all, f"dan-{way},fay-{way}")
+    async with connected(way, url_of(shared), secret) as client:
+        await answered(client, "remember", text="I live in Bergen", user_id=f"fay-{way}")
+        assert (await client.list_resources()).resources == []
+        (form,) = (await client.list_resource_templates()).resource_templates
+        assert "I live in Bergen" in await read(client, form.uri_template.replace("{user_id}", f"fay-{way}"))
+        assert "Nothing is known" in await read(client, form.uri_template.replace("{user_id}", f"dan-{way}"))
+        for uri, said in (
+            ("siltstone://users/gil/profile", "there is no such memory"),
+            ("siltstone://users/fay/diary", "Unknown resource: siltstone://users/fay/diary"),
+        ):
+            with pytest.raises(MCPError) as failed:
+                await client.read_resource(uri)
+            assert (failed.value.code, str(failed.value)) == (INVALID_PARAMS, said)
+
+
 @pytest.mark.slow
 async def test_a_worker_that_goes_is_said_in_the_answers(settings: Settings) -> None:
     """The command stays: the worker may come back, and knows nothing of sessions."""
@@ -188,10 +230,14 @@ async def test_a_worker_that_goes_is_said_in_the_answers(settings: Settings) -> 
             await answered(client, "remember", text="I live in Oslo", user_id="ann")
         gone = await refused(client, "search_memory", query="x", user_id="ann")
         assert gone.startswith(f"no worker answers at {url}")
+        for failing in (client.list_resources(), client.read_resource("siltstone://users/ann/profile")):
+            with pytest.raises(MCPError, match=f"^no worker answers at {url}"):
+                await failing
         http = settings.http.model_copy(update={"port": int(url.rpartition(":")[2])})
         async with running.started(settings.model_copy(update={"http": http})) as worker:
             await running.until_ready(worker)
             assert "Oslo" in await told(client, "search_memory", query="where?", user_id="ann")
+            assert "Oslo" in await read(client, "siltstone://users/ann/profile")
 
 
 @pytest.mark.slow
@@ -209,6 +255,7 @@ async def test_a_tool_about_another_workers_user_is_answered_by_that_worker(
             one = await answered(client, "remember", text="I live in Oslo", user_id=user)
             assert one["applied"]
             (hit,) = (await answered(client, "search_memory", query="where?", user_id=user))["results"]
+            assert "Oslo" in await read(client, f"siltstone://users/{user}/profile")
         (memory,) = await second.service.of_user(user)
         assert str(memory.id) == one["memory_id"] == hit["id"]
 
@@ -226,3 +273,4 @@ async def test_the_conformance_suite_finds_what_is_expected_and_nothing_else(set
         said, _ = await process.communicate()
     assert process.returncode == 0, said.decode()[-4000:]
     assert b"tools-list: 1 passed" in said
+    assert b"resources-list: 1 passed" in said

@@ -21,7 +21,11 @@ from mcp_types import (
     ErrorData,
     Implementation,
     InitializeResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     TextContent,
 )
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
@@ -91,11 +95,23 @@ async def serve(url: str, headers: Mapping[str, str]) -> None:
 
 
 def _server(worker: Worker, greeted: InitializeResult) -> Server[Any]:
-    async def list_tools(_: Any, __: Any) -> ListToolsResult:
+    async def asked(method: str, params: dict[str, Any]) -> Any:
         try:
-            return ListToolsResult.model_validate(await worker.ask("tools/list", {}))
+            return await worker.ask(method, params)
         except ApiError as exc:
             raise MCPError(INTERNAL_ERROR, str(exc)) from exc
+
+    async def list_tools(_: Any, __: Any) -> ListToolsResult:
+        return ListToolsResult.model_validate(await asked("tools/list", {}))
+
+    async def list_resources(_: Any, __: Any) -> ListResourcesResult:
+        return ListResourcesResult.model_validate(await asked("resources/list", {}))
+
+    async def list_resource_templates(_: Any, __: Any) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult.model_validate(await asked("resources/templates/list", {}))
+
+    async def read_resource(_: Any, params: ReadResourceRequestParams) -> ReadResourceResult:
+        return ReadResourceResult.model_validate(await asked("resources/read", {"uri": params.uri}))
 
     async def call_tool(_: Any, params: CallToolRequestParams) -> CallToolResult:
         try:
@@ -111,4 +127,7 @@ def _server(worker: Worker, greeted: InitializeResult) -> Server[Any]:
         instructions=greeted.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_resource_templates,
+        on_read_resource=read_resource,
     )

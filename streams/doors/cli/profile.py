@@ -27,7 +27,8 @@ def profile(
 ) -> None:
     """Show who USER is: pinned memories, home, job, people, preferences and coming appointments, with their dates.
 
-    Each line is a sentence of the user. It is chosen by rules, without a model.
+    Each line is a sentence of the user. It is chosen by rules, without a model. With the worker's setting
+    recall.profile_by_model, a model rewords the lines.
     """
     given = {"reference_date": reference_date, "timezone": timezone, "partial": "allow" if partial else None}
     asked = {"user_id": user, **{name: value for name, value in given.items() if value is not None}}

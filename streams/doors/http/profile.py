@@ -20,8 +20,8 @@ from streams.service import MemoryService
 
 
 class ShownLine(BaseModel):
-    text: str = Field(description="a whole sentence, in the user's words")
-    memory_ids: list[uuid.UUID] = Field(description="the memories that have the sentence")
+    text: str = Field(description="a whole sentence, in the user's words, unless the section is `reworded`")
+    memory_ids: list[uuid.UUID] = Field(description="the memories that have the sentence, or what it rewords")
     said_at: str = Field(description="when it was said last")
     due: str | None = Field(description="of a task, the end of its time; null for all others")
 
@@ -33,6 +33,9 @@ class ShownSection(BaseModel):
         "deadlines and reminders that are not past"
     )
     lines: list[ShownLine]
+    reworded: bool = Field(
+        description="whether a model has worded the lines, with the facts of the memories; false: the user's words"
+    )
 
 
 class ShownProfile(BaseModel):
@@ -55,6 +58,7 @@ class ShownProfile(BaseModel):
                     )
                     for line in section.lines
                 ],
+                reworded=section.reworded,
             )
             for section in profile.sections
         ]
@@ -76,9 +80,13 @@ def profile_routes(service: MemoryService) -> APIRouter:
     ) -> ProfileResponse:
         """Who the user is, in at most 300 tokens: sentences of the user, with the ids and dates of their memories.
 
-        No model writes it: rules for English and Chinese choose sentences from the user's active and cold memories.
+        No model chooses it: rules for English and Chinese choose sentences from the user's active and cold memories.
         Of several statements about the same, the newest one is shown. Of memories in other languages, only pinned
         ones are. A forgotten memory is in no profile. Showing it does not count as an access.
+
+        With the setting `recall.profile_by_model`, a model rewords the sections (`reworded`). A section whose
+        rewording fails a check against its sentences keeps the user's words, and so do all without an answer of the
+        model within 5 seconds.
         """
         reference = reference_of(service, reference_date, timezone)
         found, behind = await service.profile(user_id, reference, allowed)

@@ -122,7 +122,8 @@ def session_routes(service: MemoryService) -> APIRouter:
         memories as fit, pinned ones first, then the most relevant. Nothing is cut; `left_out` counts the rest.
 
         With `profile=true`, the prompt begins with who the user is, in at most 300 tokens, and with `max_tokens` at
-        most a third of these.
+        most a third of these. It is reworded (`recall.profile_by_model`) only if this is ready: a context does not
+        wait for a model.
 
         With `partial=allow`, the response does not wait for the recovery of the user's partition: it has the data
         that is already recovered. While windows are being recovered, it has no exchanges and no notes.

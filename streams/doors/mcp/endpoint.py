@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from schemas.topic_specs import MAX_RECORD_BYTES
 from streams.doors.mcp.caller import CALLER, Caller
 from streams.doors.mcp.own_api import OwnApi
+from streams.doors.mcp.resources import Profiles
 from streams.doors.mcp.server import MemoryServer
 from streams.doors.mcp.tools import Tools
 
@@ -38,7 +39,7 @@ class McpEndpoint:
     @asynccontextmanager
     async def lifespan(self, api: FastAPI) -> AsyncIterator[None]:
         async with OwnApi(api) as own:
-            server = MemoryServer(Tools(own).all())
+            server = MemoryServer(Tools(own).all(), Profiles(own))
             server.streamable_http_app(
                 stateless_http=True,
                 json_response=True,

@@ -1,4 +1,7 @@
-"""The MCP server. Callers can use only the tools that their scopes allow. A refusal is one line of text."""
+"""The MCP server. Callers can use only the tools and resources that their scopes allow.
+
+A refusal is one line of text.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, Resource, ResourceTemplate, TextContent
 from mcp_types import Tool as ShownTool
 from pydantic import ValidationError
 
@@ -20,6 +24,7 @@ from schemas.errors import AccessDenied
 from streams.access.authorize import Principal
 from streams.doors.http.policies import TOOLS
 from streams.doors.http.wording import complaints
+from streams.doors.mcp import resources
 from streams.doors.mcp.caller import CALLER
 
 USER: Final = "user_id"
@@ -46,9 +51,12 @@ def _logging_left_alone() -> Iterator[None]:
 
 
 class MemoryServer(MCPServer[Any]):
-    """An MCP server that offers these tools. It keeps no state between calls, so any worker may get the next call."""
+    """An MCP server that offers these tools, and profiles as resources.
 
-    def __init__(self, tools: list[Tool]) -> None:
+    It keeps no state between calls, so any worker may get the next call.
+    """
+
+    def __init__(self, tools: list[Tool], profiles: resources.Profiles) -> None:
         with _logging_left_alone():
             super().__init__(
                 "siltstone",
@@ -59,6 +67,15 @@ class MemoryServer(MCPServer[Any]):
                 subscriptions=False,
             )
         self._parameters = {tool.name: tool.parameters for tool in tools}
+        self.resource(
+            resources.PROFILE,
+            name=resources.NAME,
+            title=resources.TITLE,
+            description=resources.DESCRIPTION,
+            mime_type=resources.MIME_TYPE,
+            # Ids of users are no paths: `..` and `/` are ids as well. The API checks them.
+            security=ResourceSecurity(exempt_params={USER}),
+        )(profiles.text)
 
     async def list_tools(self) -> list[ShownTool]:
         """Return the tools that the caller's scopes allow."""
@@ -89,6 +106,14 @@ class MemoryServer(MCPServer[Any]):
             raise  # the SDK, which called this method, logs it and answers without its text
         except ToolError as exc:
             return _refused(_line(exc))
+
+    async def list_resources(self) -> list[Resource]:
+        """Return the profile of the user of the caller's token, if the token is of one user and may read."""
+        return resources.listed(CALLER.get().principal)
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        """Return the template of profiles if the caller may read."""
+        return await super().list_resource_templates() if resources.may_read(CALLER.get().principal) else []
 
 
 def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:

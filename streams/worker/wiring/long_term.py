@@ -8,9 +8,12 @@ from streams.forgetting.forgetters import Forgetters, Named, Tombstones
 from streams.intake.session_notes import SessionNotes
 from streams.memory.agent import Born, LongTermAgent, decoder
 from streams.memory.retention import Read
+from streams.models.reworder import ModelReworder
+from streams.recall.reworded_profiles import RewordedProfiles
 from streams.recall.search import Recall
 from streams.recall.windows import SaidLately
 from streams.shards.owned import OwnedShards
+from streams.worker.wiring.chats import RatingChat
 from streams.worker.wiring.context import Context, WorkerContext
 from streams.worker.wiring.intake import Intake
 from tables.memories.shard import Shard
@@ -46,6 +49,14 @@ def tombstones(shards: OwnedShards) -> Tombstones:
         return await shards.call(partition, Shard.forgotten, memories)
 
     return asked
+
+
+def reworded_profiles(context: WorkerContext, rating: RatingChat | None) -> RewordedProfiles | None:
+    """Build what rewords profiles, by the chat model that rates exchanges; None if it is off, or without a model."""
+    if rating is None or not context.settings.recall.profile_by_model:
+        return None
+    # Most of the parallel requests are left for ratings, because commits wait for ratings.
+    return RewordedProfiles(ModelReworder(rating.chat), max(1, rating.settings.concurrency // 4), context.metrics)
 
 
 def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:

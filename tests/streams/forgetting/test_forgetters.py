@@ -50,6 +50,14 @@ async def test_a_users_windows_and_summaries_go_and_copies_are_told() -> None:
     assert kept.told == ["copies", ("windows", 4, "ann", START), ("summaries", 4, "ann"), "copies"]
 
 
+async def test_texts_in_the_workers_memory_are_told_of_each_user_once_and_again() -> None:
+    users: list[str] = []
+    forgetters = Forgetters(Kept(), told_of=users.append)
+    await forgetters.follow(4, [Forgetting(USER, START), Forgetting(ONE, START)])
+    await forgetters.follow_again(4, [Forgetting(ONE, START)])
+    assert users == ["ann"] * 3
+
+
 async def test_a_forgotten_memory_leaves_the_windows_when_the_shard_says_so() -> None:
     async def tombstones(partition: int, memories: Sequence[Named]) -> list[bool]:
         return [identity == ONE.memory_id for _, identity, _ in memories]

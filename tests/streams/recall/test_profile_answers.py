@@ -69,6 +69,7 @@ async def test_a_profile_is_lines_with_ids_and_dates_and_one_text(here: Talk) ->
                     "due": None,
                 }
             ],
+            "reworded": False,
         }
         assert texts(found) == ["I live in Bergen.", "我妹妹小美在北京上班。", "I love green tea."]
         assert found["text"].startswith("About the user:\n- [2026-01-01] I live in Bergen.\nPeople and pets:\n")

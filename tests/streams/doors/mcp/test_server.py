@@ -1,4 +1,4 @@
-"""Whom MCP shows which tools, and what it refuses: by MCP's own client, of a worker that does not run."""
+"""Whom MCP shows which tools and resources, and what it refuses: by its own client, of a worker that does not run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import httpx2
@@ -15,6 +16,7 @@ import pytest
 from fastapi import FastAPI
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
 from schemas.settings import AccessSettings, HttpSettings, Settings
 from schemas.tokens import Scope, TokenRecord, issue
@@ -156,6 +158,66 @@ async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(settings: Se
     async with asking(api_of(settings)) as client:
         with pytest.raises(MCPError, match="Unknown tool: drop_tables"):
             await client.call_tool("drop_tables", {})
+
+
+@pytest.mark.parametrize("user", ["ann", "a/b", "two words", "安妮", "..", "/etc", "50%", "%2F", "?x=1#y"])
+async def test_a_token_of_one_user_is_shown_that_users_profile(settings: Settings, user: str) -> None:
+    """Its address has the user's id percent-encoded, and can be read as it is listed."""
+    api, secret = guarded(settings, user, Scope.READ)
+    async with asking(api, secret) as client:
+        (shown,) = (await client.list_resources()).resources
+        assert shown.uri == f"siltstone://users/{user if user == '..' else quote(user, safe='')}/profile"
+        assert (shown.mime_type, shown.title) == ("text/plain", "Who the user is")
+        with pytest.raises(MCPError, match=r"^shard \d: its partition is on another worker, or moving; ask again"):
+            await client.read_resource(shown.uri)
+
+
+@pytest.mark.parametrize("users", ["ann,bob", "*"])
+async def test_of_several_users_only_the_form_of_the_address_is_shown(settings: Settings, users: str) -> None:
+    api, secret = guarded(settings, users, Scope.READ)
+    async with asking(api, secret) as client:
+        assert (await client.list_resources()).resources == []
+        (form,) = (await client.list_resource_templates()).resource_templates
+        assert form.uri_template == "siltstone://users/{user_id}/profile"
+
+
+@pytest.mark.parametrize(
+    ("uri", "code", "message"),
+    [
+        ("siltstone://users/cleo/profile", INVALID_PARAMS, "there is no such memory"),
+        ("siltstone://users//profile", INVALID_PARAMS, "there is no such memory"),
+        ("siltstone://users/ann/profile", INTERNAL_ERROR, "shard 0: its partition is on another worker, or moving;"),
+        ("siltstone://users/ann/memories", INVALID_PARAMS, "Unknown resource: siltstone://users/ann/memories"),
+        ("siltstone://users/ann/x/profile", INVALID_PARAMS, "Unknown resource: siltstone://users/ann/x/profile"),
+        ("file:///etc/passwd", INVALID_PARAMS, "Unknown resource: file:///etc/passwd"),
+    ],
+)
+async def test_a_resource_that_cannot_be_read_is_an_error_of_the_protocol(
+    settings: Settings, uri: str, code: int, message: str
+) -> None:
+    """The words are those of the tool `get_profile`."""
+    api, secret = guarded(settings, "ann", *Scope)
+    async with asking(api, secret) as client:
+        with pytest.raises(MCPError) as failed:
+            await client.read_resource(uri)
+    assert failed.value.code == code
+    assert str(failed.value).startswith(message)
+
+
+async def test_an_address_without_a_usable_id_is_refused_in_a_line_that_names_it(settings: Settings) -> None:
+    async with asking(api_of(settings)) as client:
+        for user, line in (("", "at least 1 character"), ("a" * 257, "at most 256 characters")):
+            with pytest.raises(MCPError, match=f"^user_id: string should have {line}"):
+                await client.read_resource(f"siltstone://users/{user}/profile")
+
+
+async def test_a_token_that_does_not_read_is_shown_no_profile(settings: Settings) -> None:
+    api, secret = guarded(settings, "ann", Scope.WRITE)
+    async with asking(api, secret) as client:
+        assert (await client.list_resources()).resources == []
+        assert (await client.list_resource_templates()).resource_templates == []
+        with pytest.raises(MCPError, match=r"^this requires a token with the scope read$"):
+            await client.read_resource("siltstone://users/ann/profile")
 
 
 async def test_what_nobody_foresaw_is_told_without_its_text(
