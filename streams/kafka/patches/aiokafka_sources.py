@@ -6,15 +6,20 @@ from typing import Final
 
 from aiokafka import client, conn
 from aiokafka.admin import client as admin
-from aiokafka.consumer import fetcher, group_coordinator
+from aiokafka.consumer import consumer, fetcher, group_coordinator
+from aiokafka.producer import producer
 from aiokafka.record import default_records, memory_records
 
 from streams.kafka.patches.library_sources import LibrarySources
 
 _EXPECTED: Final = {
     "AIOKafkaClient.bootstrap": "198943b004e5",
+    "AIOKafkaClient.close": "02119d4d618a",
+    "AIOKafkaClient._get_conn": "68ce5d839171",
     "AIOKafkaClient._metadata_update": "06dc51ed3e0d",
     "AIOKafkaAdminClient._send_request": "1ed126f126dd",
+    "AIOKafkaConsumer.stop": "bc5da9c98595",
+    "AIOKafkaProducer.stop": "43ef97147111",
     "conn.create_conn": "673276cbddb4",
     "AIOKafkaConnection.send": "5909ea32f4ef",
     "Fetcher.__init__": "bf21ecb7e0f2",
@@ -31,6 +36,8 @@ _EXPECTED: Final = {
 _OWNERS: Final = {
     "AIOKafkaClient": client.AIOKafkaClient,
     "AIOKafkaAdminClient": admin.AIOKafkaAdminClient,
+    "AIOKafkaConsumer": consumer.AIOKafkaConsumer,
+    "AIOKafkaProducer": producer.AIOKafkaProducer,
     "conn": conn,
     "AIOKafkaConnection": conn.AIOKafkaConnection,
     "Fetcher": fetcher.Fetcher,
@@ -40,6 +47,9 @@ _OWNERS: Final = {
     "_DefaultRecordBatchPy": default_records._DefaultRecordBatchPy,
 }
 
-AIOKAFKA: Final = LibrarySources(
-    "aiokafka", _EXPECTED, _OWNERS, originals={"AIOKafkaClient.bootstrap": client.AIOKafkaClient.bootstrap}
-)
+#: Those that are replaced, as they were before.
+_ORIGINALS: Final = {
+    f"AIOKafkaClient.{name}": getattr(client.AIOKafkaClient, name) for name in ("bootstrap", "close", "_get_conn")
+}
+
+AIOKAFKA: Final = LibrarySources("aiokafka", _EXPECTED, _OWNERS, originals=_ORIGINALS)
