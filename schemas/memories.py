@@ -244,8 +244,8 @@ class SearchHit(BaseModel):
     )
     times: list[TimeWindow] = Field(
         default=[],
-        description="the times that its text speaks of, at most four, in the order of the text (English and "
-        "Chinese), relative to when it was said; empty if dates are switched off",
+        description="the times that the first 1,000 characters of its text speak of, at most four, in English and "
+        "Chinese, relative to when it was said; empty from the 21st hit on, and if dates are switched off",
     )
     explain: dict[str, Any] | None = None
 

@@ -26,7 +26,7 @@ from schemas.memories import (
 from schemas.times import iso
 from streams.recall.query import Hits, PreparedQuery, Query
 from streams.recall.ranking import bm25, carry, fuse, top
-from streams.recall.times import Reader
+from streams.recall.times import READ, Reader
 from streams.recall.updates import Newer, newest_first, outdated
 from streams.recall.windows import as_memory
 from streams.runtime.cancellation import cancellable
@@ -153,7 +153,9 @@ def _ranked(asked: PreparedQuery, candidates: Candidates, dense: Vectors, reader
     cosine, words = dense[:parts].max(axis=0), lexical[:parts].max(axis=0)
     hits = []
     dated = query.reference if query.reference is not None and query.reference.dates else None
-    times = reader.windows(best, dated.zone) if dated is not None else [[] for _ in best]
+    times: list[list[Window]] = [[] for _ in best]
+    if dated is not None:
+        times[:READ] = reader.windows(best[:READ], dated.zone)
     for row, memory, windows in zip(best.tolist(), shown(best), times, strict=True):
         # Without filters, the candidates include expired items that the expiry job has not removed yet.
         if memory.kind == ITEM and is_expired(memory, asked.now):

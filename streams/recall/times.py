@@ -33,7 +33,7 @@ Scores = npt.NDArray[np.float32]
 #: The shares k by which a memory in a window, and one that names a time, are raised: r + k r (1 - r). So one that has
 #: nothing to do with the question stays irrelevant. They were chosen on the development part of LoCoMo.
 IN_WINDOW, NAMES_A_TIME = 1.0, 0.5
-#: The number of best candidates whose times are compared with those of the question.
+#: The number of best candidates whose times are compared with those of the question, and of hits that show theirs.
 READ: Final = 20
 _WHEN: Final = re.compile(
     r"(?i)\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b|什么时候|何时|哪[天年月]"

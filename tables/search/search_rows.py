@@ -49,12 +49,11 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The maximum number of new memories that stay in memory until their rows are written. Older ones are read again
-#: from the catalog.
+#: The maximum number of new memories that stay in memory until their rows are written. Others are read again.
 _FRESH: Final = 4_096
 #: The rules by which rows are written. Rows of other rules are not read.
 _RULES: Final = RULES << 32 | zlib.crc32(",".join(BODY_FIELDS).encode())
-#: Files in which older versions stored the rows.
+#: Older versions' files.
 _OLDER: Final = ("search.rows", "search.terms", "search.bodies")
 
 
@@ -106,8 +105,8 @@ class SearchRows:
         return known and (stamp.changes == changes or begun)
 
     def _write(self, *, synced: bool = False) -> None:
-        filled, spoken = self._filled, self.spoken
-        stamp = Stamp(_RULES, self._generation, self._changes, filled, self._leaving, spoken.read, spoken.rules)
+        times = self.spoken.read, self.spoken.rules
+        stamp = Stamp(_RULES, self._generation, self._changes, self._filled, self._leaving, *times)
         try:
             self._texts.write(stamp, synced=synced)
         except StoreDamaged as exc:
@@ -297,8 +296,13 @@ class SearchRows:
 
     def follow(self) -> None:
         """Record that the rows match the catalog. Call it after each commit that changes memories."""
+        before = self._changes, self._leaving
         self._changes, self._leaving = self._catalog.changes, None
-        self._write()
+        try:
+            self._write()
+        except BaseException:
+            self._changes, self._leaving = before  # no later write may say that the rows match
+            raise
 
     def _merge(self, changed: Sequence[Memory], leaving: Sequence[int]) -> None:
         """Apply a batch's changes to the cached memories of its users, so that their next list reads none again."""
@@ -326,10 +330,7 @@ class SearchRows:
             self._lacking = True
 
     def fill(self, most: int) -> int:
-        """Write the rows of at most `most` memories that lack them, or read texts for times (`SpokenTimes.fill`).
-
-        Return the number of these memories, which is 0 if none is left, or if the disk is full.
-        """
+        """Write at most `most` rows, or read texts for times. Return the number of memories; 0 on a full disk."""
         try:
             filled = self._fill_up(most) or self._whole(lambda: self._fill_bodies(most))
             return filled or self.spoken.fill(most, self._write)

@@ -1,6 +1,6 @@
 """Spoken times: the windows of time that the texts of a shard's memories speak of ("on Friday", 上周三), stored.
 
-To read a text for times takes up to a millisecond, so neither a commit nor a search does it for many: `fill` reads
+To read a text for times takes up to milliseconds, so neither a commit nor a search does it for many: `fill` reads
 new memories a little later and stores the windows beside their rows. They are resolved in the time zone of daily
 summaries. For a question in another zone, and for a memory that is not read yet, the text is read on demand, with the
 same result.
@@ -9,6 +9,7 @@ same result.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import tzinfo
 from pathlib import Path
@@ -31,8 +32,8 @@ T = TypeVar("T")
 
 #: The number of characters of a text, from its beginning, that are read for times.
 READ_CHARS: Final = 1_000
-#: Reading a text for times takes about so many times as long as writing the rows of a memory.
-_SLOWER: Final = 4
+#: Seconds of reading after which a call of `fill` ends, because searches wait for it.
+FILL_SECONDS: Final = 0.02
 
 
 def spoken_in(memory: Memory, zone: tzinfo) -> list[Window]:
@@ -86,20 +87,27 @@ class SpokenTimes:
     def fill(self, most: int, write: Callable[[], None]) -> int:
         """Read some of the memories that are not read yet, and return their number. `write` writes the store."""
         before = self.read
-        seqs = self._standing.next_from(before, max(1, most // _SLOWER))
-        memories = self._memories(self._standing.places(seqs))
+        memories = self._memories(self._standing.places(self._standing.next_from(before, most)))
         if not memories or self.read != before:  # in the second case, the store was damaged
             return len(memories)
+        found = dict[int, list[Window]]()
+        until = time.monotonic() + FILL_SECONDS
         for memory in memories:
-            if windows := spoken_in(memory, self._zone):
-                self._store.put_times(memory.seq, orjson.dumps([tuple(one) for one in windows]))
-        self.read = int(seqs[-1]) + 1
+            found[memory.seq] = spoken_in(memory, self._zone)
+            if time.monotonic() > until:
+                break
+        for seq, windows in found.items():
+            if windows:
+                self._store.put_times(seq, orjson.dumps([tuple(one) for one in windows]))
+            else:
+                self._store.delete_times(seq)  # other rules may have found some
+        self.read = max(found) + 1
         try:
             write()
         except BaseException:
             self.read = before
             raise
-        return len(seqs)
+        return len(found)
 
 
 def windows_at_rest(shard: Path, generation: int | None) -> list[SpokenTime]:
@@ -112,7 +120,7 @@ def windows_at_rest(shard: Path, generation: int | None) -> list[SpokenTime]:
     try:
         store = TextStore(shard / FOLDER, read_only=True)
     except (StoreDamaged, DataDirError) as exc:
-        log.info("%s: %s: a worker will read the times of its memories again", shard / FOLDER, exc)
+        log.warning("%s: %s: a worker will read the times of its memories again", shard / FOLDER, exc)
         return []
     try:
         stamp = store.stamp

@@ -257,6 +257,10 @@ class TextStore:
         """Write the windows of time of a memory, with the next `write`."""
         self._batch.put(_key(_TIMES, seq), windows)
 
+    def delete_times(self, seq: int) -> None:
+        """Delete the windows of time of a memory, with the next `write`."""
+        self._batch.delete(_key(_TIMES, seq))
+
     def delete_bodies(self, seqs: Seqs) -> None:
         """Delete the bodies of these memories, with the next `write`."""
         for seq in seqs.tolist():
