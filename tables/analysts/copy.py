@@ -51,12 +51,12 @@ class Fingerprint:
     """
 
     files: tuple[tuple[int, int] | None, ...]
-    times_read: int = 0
+    times: int = 0
 
     @classmethod
-    def of(cls, catalog: Path, times_read: int = 0) -> Fingerprint:
+    def of(cls, catalog: Path, times: int = 0) -> Fingerprint:
         files = (catalog, catalog.with_name(f"{catalog.name}.wal"))
-        return cls(tuple(_size_and_time(path) for path in files), times_read)
+        return cls(tuple(_size_and_time(path) for path in files), times)
 
 
 def _size_and_time(path: Path) -> tuple[int, int] | None:
@@ -89,9 +89,9 @@ class SpokenTime(NamedTuple):
 
 
 class StoredTimes(NamedTuple):
-    """The times that a shard has of its memories' texts: those of all memories with numbers below `read`."""
+    """The times that a shard has of its memories' texts. If `version` has changed, these have changed, too."""
 
-    read: int
+    version: int
     windows: Callable[[], Sequence[SpokenTime]]
 
 
@@ -202,9 +202,11 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
             db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
         elif table == "times":  # only older workers, which read no times, wrote these shards
             db.execute(
-                "CREATE TABLE times (partition BIGINT, user_id VARCHAR, memory_id VARCHAR, starts_at TIMESTAMP, "
+                "CREATE TABLE times (partition INTEGER, user_id VARCHAR, memory_id VARCHAR, starts_at TIMESTAMP, "
                 "ends_at TIMESTAMP, grain VARCHAR, words VARCHAR)"
             )
+    # A worker of an older version, which knows no times, leaves those of memories that it has forgotten.
+    db.execute("DELETE FROM times WHERE (partition, memory_id) NOT IN (SELECT (partition, id) FROM memories)")
     db.execute(
         "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
         "cast($cold AS DOUBLE) AS cold, cast($fresh_days AS DOUBLE) AS fresh_days, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, tzinfo
 from pathlib import Path
 
 import duckdb
@@ -16,7 +17,7 @@ from tables.database.shard_info import read_info
 from tables.search.spoken_times import windows_at_rest
 
 
-def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
+def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings, zone: tzinfo = UTC) -> Copy:
     """Make a copy of all shards in a data directory, with scores as of `now` (epoch ms). No worker may be running.
 
     If `lifecycle.clock` is `event`, the scores are as of the newest access or change of state instead. Raises
@@ -28,7 +29,7 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
             continue  # nothing was ever written into this shard
         try:
             with connect(path, read_only=True) as db:
-                spoken = windows_at_rest(path.parent, read_info(db).search_rows)
+                spoken = windows_at_rest(path.parent, read_info(db).search_rows, zone)
                 exported[partition] = export(db, partition, folder, spoken)
                 ((last,),) = db.execute(statement("newest_event")).fetchall()
         except duckdb.Error as exc:

@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 #: The maximum number of new memories that stay in memory until their rows are written. Others are read again.
 _FRESH: Final = 4_096
-#: The rules by which rows are written. Rows of other rules are not read.
+#: Rows of other rules are not read.
 _RULES: Final = RULES << 32 | zlib.crc32(",".join(BODY_FIELDS).encode())
 #: Older versions' files.
 _OLDER: Final = ("search.rows", "search.terms", "search.bodies")
@@ -119,8 +119,8 @@ class SearchRows:
         except StoreDamaged as exc:
             log.warning("%s: %s: its rows are filled again from the catalog", self._folder / FOLDER, exc)
             self._texts.start_over()
-            self._filled, self._lacking, self.spoken.read = 0, True, 0
-            self._ahead.clear()
+            self._filled, self._lacking, self._ahead = 0, True, set()
+            self.spoken.start_over()
             self._write()
             return read()
 

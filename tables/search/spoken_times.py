@@ -17,7 +17,6 @@ from typing import Final, Protocol, TypeVar
 
 import orjson
 
-from schemas.errors import DataDirError
 from schemas.memories import Memory
 from tables.analysts.copy import SpokenTime, StoredTimes
 from tables.rocksdb import StoreDamaged
@@ -49,7 +48,7 @@ class SpokenTimes:
     """The stored windows of one shard. Not thread-safe. `memories` returns those at some places.
 
     All memories with numbers below `read` have been read. `whole` returns the result of a function. If the store is
-    damaged, it deletes all rows, sets `read` to 0, and calls the function again.
+    damaged, it deletes all rows, calls `start_over`, and calls the function again.
     """
 
     def __init__(
@@ -62,10 +61,24 @@ class SpokenTimes:
     ) -> None:
         self._store, self._standing, self._zone = store, standing, zone
         self._memories, self._whole = memories, whole
-        #: What windows depend on, apart from the text. Windows of other rules are not used.
-        self.rules = f"{RULES} {zone}"
-        stamp = store.stamp
-        self.read = stamp.times_read if stamp is not None and stamp.times_rules == self.rules else 0
+        self.rules = rules_in(zone)
+        self.read, self._changes = 0, 0
+        if store.stamp is not None and store.stamp.times_rules == self.rules:
+            self.read = store.stamp.times_read
+        else:
+            self._clear()
+
+    def _clear(self) -> None:
+        """Delete windows of other rules. A worker of an older version may have left some of what it forgot."""
+        try:
+            self._store.clear_times()
+        except StoreDamaged as exc:
+            log.warning("%s: its rows are filled again from the catalog", exc)
+            self._store.start_over()
+
+    def start_over(self) -> None:
+        """Read all texts again, because the store has lost its windows."""
+        self.read, self._changes = 0, self._changes + 1
 
     def of(self, places: Places, zone: tzinfo) -> list[list[Window]]:
         """Return the windows of the memories at these places, in the order of `places`, in a user's time zone."""
@@ -82,7 +95,7 @@ class SpokenTimes:
 
     def stored(self) -> StoredTimes:
         """Return what is stored, for the analysts' copy."""
-        return StoredTimes(self.read, lambda: self._whole(lambda: _spoken(self._store, self.read)))
+        return StoredTimes(self._changes, lambda: self._whole(lambda: _spoken(self._store, self.read)))
 
     def fill(self, most: int, write: Callable[[], None]) -> int:
         """Read some of the memories that are not read yet, and return their number. `write` writes the store."""
@@ -107,24 +120,33 @@ class SpokenTimes:
         except BaseException:
             self.read = before
             raise
+        self._changes += 1
         return len(found)
 
 
-def windows_at_rest(shard: Path, generation: int | None) -> list[SpokenTime]:
-    """Return the stored windows of a shard that no process has open, given its folder.
+def rules_in(zone: tzinfo) -> str:
+    """Return a name for what windows depend on, apart from the text. Windows of other rules are not used."""
+    return f"{RULES} {zone}"
+
+
+def windows_at_rest(shard: Path, generation: int | None, zone: tzinfo) -> list[SpokenTime]:
+    """Return the windows in a time zone that are stored of a shard that no process has open, given its folder.
 
     `generation` is that of the search rows that fit its catalog. Without a store that fits, there are no windows.
+    Raises `DataDirError`.
     """
     if not (shard / FOLDER).is_dir():  # RocksDB would create it
         return []
     try:
         store = TextStore(shard / FOLDER, read_only=True)
-    except (StoreDamaged, DataDirError) as exc:
+    except StoreDamaged as exc:
         log.warning("%s: %s: a worker will read the times of its memories again", shard / FOLDER, exc)
         return []
     try:
         stamp = store.stamp
-        return _spoken(store, stamp.times_read) if stamp is not None and stamp.generation == generation else []
+        if stamp is None or (stamp.generation, stamp.times_rules) != (generation, rules_in(zone)):
+            return []
+        return _spoken(store, stamp.times_read)
     finally:
         store.close()
 

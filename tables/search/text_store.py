@@ -261,6 +261,15 @@ class TextStore:
         """Delete the windows of time of a memory, with the next `write`."""
         self._batch.delete(_key(_TIMES, seq))
 
+    def clear_times(self) -> None:
+        """Delete the windows of time of all memories, and their bytes, at once."""
+        keys, _ = self._in_order(_TIMES, 8)
+        if keys and self.stamp is not None:
+            for key in keys:
+                self._batch.delete(key)
+            self.write(self.stamp)
+            self.erase()
+
     def delete_bodies(self, seqs: Seqs) -> None:
         """Delete the bodies of these memories, with the next `write`."""
         for seq in seqs.tolist():

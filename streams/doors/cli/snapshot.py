@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -83,5 +84,5 @@ def _ask(url: str) -> dict[str, Any]:
 
 def _from_files(data: Path, settings: Settings) -> dict[str, Any]:
     write_as_let_in(data)
-    made = snapshot_of_files(data, now_ms(), settings.lifecycle)
+    made = snapshot_of_files(data, now_ms(), settings.lifecycle, ZoneInfo(settings.agents.summary.timezone))
     return {**described(made, data), "path": str(made.path.resolve()), "at": iso(made.at)}

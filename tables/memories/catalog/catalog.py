@@ -293,7 +293,7 @@ class Catalog(CatalogQueries):
 
         If nothing changed since the fingerprint `copied`, write nothing and return None.
         """
-        now = Fingerprint.of(self._file.path, spoken.read)
+        now = Fingerprint.of(self._file.path, spoken.version)
         if now == copied:
             return None
         exported = export(self._db, self.partition, folder, spoken.windows())

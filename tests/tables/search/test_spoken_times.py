@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ from schemas.times import iso, parse_timestamp
 from tables.memories.shard import Shard
 from tables.rocksdb import StoreDamaged
 from tables.search import spoken_times
-from tables.search.spoken_times import SpokenTimes, spoken_in, windows_at_rest
+from tables.search.spoken_times import spoken_in, windows_at_rest
 from tables.search.text_store import FOLDER, TextStore
 from tables.time_expressions import windows
 from tables.time_expressions.windows import Window, windows_of
@@ -185,22 +186,45 @@ def test_a_closed_shard_has_the_times_of_its_own_catalog(tmp_path: Path) -> None
     stored, generation = shard.rows.spoken.stored().windows(), shard.rows._generation
     shard.close()
     assert len(stored) == 4
-    assert windows_at_rest(tmp_path / "0", generation) == stored
-    assert windows_at_rest(tmp_path / "0", generation + 1) == []
-    assert windows_at_rest(tmp_path / "0", None) == []
+    assert windows_at_rest(tmp_path / "0", generation, UTC) == stored
+    assert windows_at_rest(tmp_path / "0", generation + 1, UTC) == []
+    assert windows_at_rest(tmp_path / "0", None, UTC) == []
+    assert windows_at_rest(tmp_path / "0", generation, OSLO) == []
     shutil.rmtree(tmp_path / "0" / FOLDER)
-    assert windows_at_rest(tmp_path / "0", generation) == []
+    assert windows_at_rest(tmp_path / "0", generation, UTC) == []
     assert not (tmp_path / "0" / FOLDER).exists()
 
 
 def test_what_is_not_read_yet_is_not_in_the_copy(shard: Shard) -> None:
-    """Nor what other rules have stored."""
-    assert shard.rows.spoken.stored().read == 0
+    assert shard.rows.spoken.stored().windows() == []
     filled(shard)
-    assert shard.rows.spoken.stored().read > 0
-    assert isinstance(shard.rows.spoken, SpokenTimes)
+    assert len(shard.rows.spoken.stored().windows()) == 4
     shard.rows.spoken.read = 2
     assert {one.seq for one in shard.rows.spoken.stored().windows()} < {0, 1, 2}
+
+
+def test_windows_of_other_rules_are_deleted_from_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older worker, which knows none, may have forgotten their memories."""
+    shard = opened(tmp_path / "0")
+    told(shard, *TEXTS)
+    filled(shard)
+    stamp = shard.rows._texts.stamp
+    assert stamp is not None
+    shard.rows._texts.write(msgspec.structs.replace(stamp, times_read=0, times_rules=""))
+    assert len(shard.rows._texts.all_times()) == 4
+    shard.close()
+    erased, erase = [], TextStore.erase
+
+    def erasing(store: TextStore) -> None:
+        erased.append(store)
+        erase(store)
+
+    monkeypatch.setattr(TextStore, "erase", erasing)
+    shard = opened(tmp_path / "0")
+    assert (shard.rows._texts.all_times(), erased) == ([], [shard.rows._texts])
+    filled(shard)
+    assert found(shard) == wanted(shard)
+    shard.close()
 
 
 def test_what_a_full_disk_kept_from_being_deleted_is_deleted_at_the_next_opening(
