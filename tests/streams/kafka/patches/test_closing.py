@@ -126,8 +126,10 @@ async def test_one_that_is_cancelled_at_any_moment_leaves_no_connection(
     monkeypatch.setattr(AIOKafkaConnection, "connect", noted)
     for turns in range(TURNS):
         using = asyncio.ensure_future(use(settings, topic))
-        for _ in range(turns):
-            await asyncio.sleep(0.001 if turns > TURNS // 2 else 0)
+        for turn in range(turns):
+            await asyncio.sleep(0)
+            if turn > TURNS // 2:  # by then, it waits for the broker
+                await asyncio.sleep(0.001)
         using.cancel()
         for _ in range(again):
             await asyncio.sleep(0)
