@@ -34,6 +34,9 @@ from tables.paths import quoted, synced
 TABLES = ("memories", "links", "transitions", "archive", "times")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
+#: Conditions on rows of a table. A worker of an older version, which knows no times, leaves those of memories that it
+#: has forgotten.
+_STAYING = {"times": "WHERE (partition, memory_id) IN (SELECT (partition, id) FROM memories)"}
 #: Column types that are cast to other types in the DuckDB file. Parquet files of older workers may still have UUIDs.
 _IN_COPY = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]"}
 #: Column types that are cast to other types in Parquet files. pandas cannot read lists of UUIDs, and Polars reads
@@ -197,7 +200,9 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
                 f"read_parquet('{quoted(glob.escape(str(parts)))}/*.parquet', "
                 "union_by_name = true, hive_partitioning = false)"
             )
-            db.execute(f"CREATE TABLE {table} AS SELECT {_columns(db, rows, _IN_COPY)} FROM {rows}")
+            db.execute(
+                f"CREATE TABLE {table} AS SELECT {_columns(db, rows, _IN_COPY)} FROM {rows} {_STAYING.get(table, '')}"
+            )
         elif table == "archive":  # only older workers, which have no archive, wrote these shards
             db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
         elif table == "times":  # only older workers, which read no times, wrote these shards
@@ -205,8 +210,6 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
                 "CREATE TABLE times (partition INTEGER, user_id VARCHAR, memory_id VARCHAR, starts_at TIMESTAMP, "
                 "ends_at TIMESTAMP, grain VARCHAR, words VARCHAR)"
             )
-    # A worker of an older version, which knows no times, leaves those of memories that it has forgotten.
-    db.execute("DELETE FROM times WHERE (partition, memory_id) NOT IN (SELECT (partition, id) FROM memories)")
     db.execute(
         "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
         "cast($cold AS DOUBLE) AS cold, cast($fresh_days AS DOUBLE) AS fresh_days, "
