@@ -17,7 +17,7 @@ _DIGITS: Final = re.compile(r"\d+")
 _EAST: Final = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 #: A word of any other script.
 _WORD: Final = re.compile(rf"[^\W\d_{_EAST}](?:[^\W{_EAST}]|['’-])*")
-_SENTENCE_BEGINS: Final = re.compile(r"(?:^|[.!?;:。！？；：])\W*$")
+_SENTENCE_ENDS: Final = ".!?;:。！？；："
 #: Endings that a name has in one sentence, and not in another.
 _ENDING: Final = re.compile(r"['’](?:s|m|re|ve|ll|d)$|['’]$")
 #: Characters that names have. Hiragana has the endings of words.
@@ -125,7 +125,7 @@ def _added_names(new: str, told: Collection[str]) -> bool:
         word = _plain(found[0])
         if word in told or not _may_be_name(found[0]):
             continue
-        if word in _OPENERS and _SENTENCE_BEGINS.search(new[: found.start()]):
+        if word in _OPENERS and _begins_sentence(new[: found.start()]):
             continue
         return True
     return False
@@ -148,8 +148,18 @@ def _names_within(old: str) -> set[str]:
         for found in _WORD.finditer(old)
         if found[0][0].isupper()
         and _plain(found[0]) not in _OPENERS
-        and not _SENTENCE_BEGINS.search(old[: found.start()].rpartition("\n")[2])
+        and not _begins_sentence(old[: found.start()].rpartition("\n")[2])
     }
+
+
+def _begins_sentence(before: str) -> bool:
+    """Return whether a sentence begins behind a text: at its beginning, or if no word follows its last full stop."""
+    for char in reversed(before):
+        if char.isalnum() or char == "_":
+            return False
+        if char in _SENTENCE_ENDS:
+            return True
+    return True
 
 
 def _kept(sentence: str, new: str, said: Collection[str]) -> float:
