@@ -36,20 +36,6 @@ class Monotonic:
         return self.seconds
 
 
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither another service's settings nor a proxy."""
-    for name in ("API_KEY", "BASE_URL", "ORG_ID", "PROJECT_ID", "ADMIN_KEY", "CUSTOM_HEADERS"):
-        monkeypatch.delenv(f"OPENAI_{name}", raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[OpenAIServer]:
-    async with OpenAIServer() as running:
-        yield running
-
-
 @pytest.fixture
 def clock() -> Monotonic:
     return Monotonic()

@@ -27,17 +27,7 @@ HTML = Answer(body=b"<html>come back later</html>", headers={"content-type": "te
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short pauses; neither another service's settings nor a proxy."""
-    for name in ("API_KEY", "BASE_URL", "ORG_ID", "PROJECT_ID", "ADMIN_KEY", "CUSTOM_HEADERS"):
-        monkeypatch.delenv(f"OPENAI_{name}", raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(embedding, "BACKOFF", Backoff(first=0.01, longest=0.05))
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[OpenAIServer]:
-    async with OpenAIServer() as running:
-        yield running
 
 
 def asking(base_url: str, **changes: object) -> Embedding:
