@@ -41,11 +41,23 @@ _WHEN: Final = re.compile(
 )
 
 
-class Reader(NamedTuple):
-    """Reads rows of a ranking: their memories, and the windows that their texts speak of in a time zone."""
+class Reader:
+    """Reads rows of one ranking: their memories, and the windows that their texts speak of in its user's time zone.
 
-    memories: Callable[[Rows], list[Memory]]
-    windows: Callable[[Rows, tzinfo], list[list[Window]]]
+    The windows of a row are read once, because the ranking and the hits need them.
+    """
+
+    def __init__(
+        self, memories: Callable[[Rows], list[Memory]], windows: Callable[[Rows, tzinfo], list[list[Window]]]
+    ) -> None:
+        self.memories, self._windows = memories, windows
+        self._read: dict[int, list[Window]] = {}
+
+    def windows(self, rows: Rows, zone: tzinfo) -> list[list[Window]]:
+        unread = [row for row in rows.tolist() if row not in self._read]
+        if unread:
+            self._read.update(zip(unread, self._windows(np.array(unread, np.int64), zone), strict=True))
+        return [self._read[row] for row in rows.tolist()]
 
 
 class Raised(NamedTuple):

@@ -82,9 +82,9 @@ class SpokenTimes:
 
     def of(self, places: Places, zone: tzinfo) -> list[list[Window]]:
         """Return the windows of the memories at these places, in the order of `places`, in a user's time zone."""
-        seqs = self._standing.seqs(places)
         if str(zone) != str(self._zone):
             return [spoken_in(memory, zone) for memory in self._memories(places)]
+        seqs = self._standing.seqs(places)
         stored = self._whole(lambda: self._store.times(seqs))
         known = seqs < self.read
         unread = iter(self._memories(places[~known]))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.memories import SHOWN_FROM, SearchHit, State
+from schemas.memories import SHOWN_FROM, Memory, SearchHit, State
 from schemas.times import parse_timestamp
 from streams.recall.dates import ReferenceDate
 from streams.recall.query import Query
@@ -105,6 +105,22 @@ async def test_a_question_of_time_reads_no_text(here: Talk, monkeypatch: pytest.
     monkeypatch.setattr(spoken_times, "spoken_in", unread)
     assert await asked(here, question) == before
     assert all(hit.times for hit in before)
+
+
+async def test_a_text_is_read_once_in_a_search(here: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the ranking and for the hits, if its times are not stored in the zone of the question."""
+    said = [promotion(f"trip {day} with Tom last Friday", f"{day}", at=at("2026-03-15")) for day in range(4)]
+    await here.applied(*said)
+    read, spoken_in = list[str](), spoken_times.spoken_in
+
+    def noted(memory: Memory, zone: tzinfo) -> list[Window]:
+        read.append(memory.text)
+        return spoken_in(memory, zone)
+
+    monkeypatch.setattr(spoken_times, "spoken_in", noted)
+    tokyo = ReferenceDate(ASKED, ZoneInfo("Asia/Tokyo"))
+    hits = await here.found("When was the trip with Tom in March?", reference=tokyo)
+    assert sorted(read) == sorted(hit.memory for hit in hits)
 
 
 async def test_a_memory_outside_can_still_be_first(here: Talk) -> None:
