@@ -12,6 +12,10 @@ the time until the first sentence is read, `rss` what the process has grown by t
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import contextlib
 import io
 import os

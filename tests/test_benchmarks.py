@@ -133,7 +133,7 @@ def test_a_days_summary_is_printed_line_by_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(summaries.main, [str(tmp_path), "--days", "fresh", "--json"], catch_exceptions=False)
     told = orjson.loads(done.stdout)
     assert len(told) == 4
-    assert [day["lines"] for day in told.values()] == [["topic       harbour gate  [1, 2]"]] * 4
+    assert [day["lines"] for day in told.values()] == [["topic       harbour gate  [1, 2, 3, 4]"]] * 4
 
 
 def test_data_that_is_not_there_is_one_line(tmp_path: Path) -> None:
