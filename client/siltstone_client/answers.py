@@ -292,11 +292,15 @@ class Summaries(Answer):
 
 
 class DaySummary(Answer):
-    """The summary of a day as Markdown, and the runs that wrote it."""
+    """The file of a day as Markdown, and the runs that wrote it.
+
+    `merged` is the summary of the whole day with which the file begins; None if it has none.
+    """
 
     user_id: str
     date: date
     markdown: str
+    merged: str | None = None
     runs: list[UUID]
 
 

@@ -348,7 +348,7 @@ class InMemorySiltstone(InMemoryTransport):
         if day not in user.summaries:
             raise Refusal(404, f"there is no summary of {day} for user {user.id}")
         run, text = user.summaries[day]
-        return 200, {"user_id": user.id, "date": day, "markdown": text, "runs": [str(run)]}
+        return 200, {"user_id": user.id, "date": day, "markdown": text, "merged": None, "runs": [str(run)]}
 
     def _states(self, fields: Any) -> Answered:
         total = sum(len(user.memories) for user in self._users.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -32,6 +32,10 @@ class DefaultsSettings(Section):
 SummaryLanguage = Literal["auto", "zh", "en", "ja", "ko"]
 
 
+#: Settings of summaries that may be spelled in camelCase.
+_CAMEL: Final = {"maxTokens": "max_tokens", "mergeAtDayEnd": "merge_at_day_end"}
+
+
 class SummarySettings(Section):
     """The configured settings of daily summaries. `Settings.summaries` resolves their fallbacks."""
 
@@ -42,6 +46,9 @@ class SummarySettings(Section):
     model: ModelName = ""
     max_tokens: Annotated[int, Field(ge=500, le=1_000_000, description="token limit of the answer")] = 4_000
     language: SummaryLanguage = Field(default="auto", description="auto: the main language of the conversation")
+    merge_at_day_end: bool = Field(
+        default=True, description="begin the file of a day that is over with one summary, made of all its summaries"
+    )
     promote: bool = Field(default=False, description="remember the preferences and decisions of each summary")
     fallback_dir: Path | None = Field(
         default=None, description="second place for files of summaries; null: below ~/.siltstone/memory"
@@ -54,11 +61,11 @@ class SummarySettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _of_either_spelling(cls, given: Any) -> Any:
-        """Accept the spelling `maxTokens` too. If `max_tokens` is also set, as by the environment, it wins."""
-        if isinstance(given, dict) and "maxTokens" in given:
-            rest = {key: value for key, value in given.items() if key != "maxTokens"}
-            return {"max_tokens": given["maxTokens"], **rest}
-        return given
+        """Accept the spellings of `_CAMEL` too. If the other spelling is also set, as by the environment, it wins."""
+        if not isinstance(given, dict):
+            return given
+        renamed = {_CAMEL[key]: value for key, value in given.items() if key in _CAMEL}
+        return {**renamed, **{key: value for key, value in given.items() if key not in _CAMEL}}
 
 
 class AgentsSettings(Section):

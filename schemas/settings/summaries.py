@@ -50,7 +50,8 @@ class SummaryPlan:
 
     `model` is None if summaries are extractive, that is, made without a model. If `automatic` is true, summaries are
     made by count and at the end of each day. Requested summaries are made in any case. `interval` is the number of
-    user messages between two summaries by count; with 0, none are made by count. `fallback_dir` is the second
+    user messages between two summaries by count; with 0, none are made by count. If `merge_at_day_end` is true, the
+    file of a day that is over begins with one summary, made of all its summaries. `fallback_dir` is the second
     directory for summaries, or None if there is none. Log the `warnings` at start.
     """
 
@@ -60,6 +61,7 @@ class SummaryPlan:
     automatic: bool
     interval: int
     language: SummaryLanguage
+    merge_at_day_end: bool
     promote: bool
     timezone: ZoneInfo
     request_phrases: tuple[str, ...]
@@ -92,6 +94,7 @@ def summary_plan(
         automatic=automatic,
         interval=interval,
         language=summary.language,
+        merge_at_day_end=summary.merge_at_day_end,
         promote=summary.promote,
         timezone=ZoneInfo(summary.timezone),
         request_phrases=summary.request_phrases,

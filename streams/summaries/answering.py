@@ -7,21 +7,25 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
+from functools import partial
 
 from schemas.errors import SummaryFilesError, SummaryNotWritten
 from schemas.settings import SummaryPlan
 from schemas.summary_requests import heading_of, request_in
+from schemas.times import now_ms
 from streams.kafka.event_log import EventLog
 from streams.shards.owned import OwnedShards
 from streams.summaries.drafts import Drafts
 from streams.summaries.promotion import promoted
 from streams.summaries.queue import Day, Group, PendingRequest
 from streams.summaries.rules.drafting import Draft
+from streams.summaries.rules.merging import day_merged
 from streams.summaries.user_locks import UserLocks
 from streams.telemetry.metrics import Metrics
 from tables.memories.shard import Shard
 from tables.summaries.day_files import Already, DayFiles
+from tables.summaries.day_part import DayMerge
 from tables.summaries.pending_summaries import Pending, PendingSummaries
 
 log = logging.getLogger(__name__)
@@ -185,6 +189,7 @@ class Answering:
                 draft.text,
                 datetime.now(self._plan.timezone),
                 others=others,
+                merge=self._merge(group),
             )
         except SummaryNotWritten as exc:
             log.error("%s", exc)
@@ -196,6 +201,15 @@ class Answering:
         wanted = place.instead_of
         log.warning("a summary was written to %s: %s is not writable (%s)", place.path, wanted.path, wanted.reason)
         return "written_elsewhere"
+
+    def _merge(self, group: Group) -> DayMerge | None:
+        """Return how the file's part that sums up the whole day is made; None if the settings want none."""
+        if not self._plan.merge_at_day_end:
+            return None
+        return DayMerge(
+            partial(_day_merged, plan=self._plan, day=group.of.day),
+            day_over=any(one.heading.reason == "day_end" for one in group.asked),
+        )
 
     def _settle(self, of: Day, one: PendingRequest, outcome: str, generation: int) -> None:
         if generation != self._pending.generation:  # the request is read again, even if it is in its file already
@@ -212,3 +226,12 @@ class Answering:
         else:
             self._pending.drop(of.partition, of.user_id, one.heading.run_id)
         one.answered()
+
+
+def _day_merged(texts: Sequence[str], *, plan: SummaryPlan, day: date) -> str | None:
+    """Merge the summaries of a day. If that fails, log it and return None: the new summary is written in any case."""
+    try:
+        return day_merged(texts, language=plan.language, written_at=now_ms(), timezone=plan.timezone, day=day)
+    except Exception as exc:  # only its type is logged, because its text may quote a summary
+        log.error("the summaries of a day cannot be merged: %s", type(exc).__name__)
+        return None

@@ -5,32 +5,30 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import re
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import SummaryFilesError, SummaryNotWritten, Unusable
+from tables.summaries.day_format import begun, entry, entry_of, heading, lengthened, runs_in
+from tables.summaries.day_part import DayMerge, joined, part_of, remade, text_of, without_part
 from tables.summaries.user_folders import folder_of
 
-SEPARATOR = b"\n---\n\n"
 #: Maximum number of attempts to read a file while another program keeps changing it.
 _READINGS = 10
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 #: Number of lock files. The name of a user's folder selects one of them, so summaries of at most this many users can
 #: be written at the same time.
 _LOCKS = 16
-_OTHER_RUNS = re.compile(r"\A(?:<!-- run: [0-9a-f-]{36} -->\n)+")
 #: Prefix of the name to which a forgotten user's folder is renamed before it is removed.
 _FORGOTTEN = ".forgotten-"
-_STAMP = re.compile(r"^<!-- run: \S{36} -->\n\*([^*\n]+)\*$", re.MULTILINE)
-_RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) -->", re.MULTILINE)
 
 
 class Written(NamedTuple):
@@ -68,29 +66,39 @@ class DayFiles:
         self._left: dict[Path, None] = {}
 
     def append(
-        self, user_id: str, day: date, run_id: uuid.UUID, text: str, at: datetime, *, others: Sequence[uuid.UUID] = ()
+        self,
+        user_id: str,
+        day: date,
+        run_id: uuid.UUID,
+        text: str,
+        at: datetime,
+        *,
+        others: Sequence[uuid.UUID] = (),
+        merge: DayMerge | None = None,
     ) -> Written | Already:
         """Add the summary of a run, with its time in the user's zone. Repeated calls add it once.
 
         `others` are further runs that the same text answers; the file names them, too. If a file already names any of
-        these runs, nothing is written: otherwise that run's summary could be in the file twice.
+        these runs, nothing is written: otherwise that run's summary could be in the file twice. With `merge`, the
+        part at the beginning of the file, which sums up the day, is made in the same step.
 
         The first summary of a file follows the heading; each later one follows a separator. Raises
         `SummaryNotWritten` if neither folder can be written to; nothing of the summary is left behind.
         """
         runs = (run_id, *others)
-        heading, entry = _heading(user_id, day), _entry(runs, text, at)
+        beginning, added = heading(user_id, day), entry(runs, text, at)
         paths = self._paths(user_id, day)
         unusable: list[Unusable] = []
         with contextlib.ExitStack() as locks:  # the first folder's lock is held while the second is written to
             for root, path in zip(self._places, paths, strict=True):
                 try:
                     locks.enter_context(_locked(root, folder_of(user_id)))
-                    for one in paths:
-                        there = frozenset(_runs_in(_readable(one)))
+                    contents = {one: _readable(one) for one in paths}
+                    for one, content in contents.items():
+                        there = frozenset(runs_in(content))
                         if not there.isdisjoint(runs):
                             return Already(one, there)
-                    _add(path, heading, entry)
+                    _change(path, partial(_with_entry, contents, path, beginning, added, merge))
                 except OSError as exc:
                     unusable.append(Unusable.of(path, exc))
                 else:
@@ -100,19 +108,18 @@ class DayFiles:
     def read(self, user_id: str, day: date) -> str | None:
         """Return the content of the day's file; None if there is no file.
 
-        If both folders have such a file, return the contents of both, one after the other.
+        If both folders have such a file, return the contents of both, one after the other, with one of the parts that
+        sum up the day.
         """
         found = [content for path in self._paths(user_id, day) if (content := _content(path)) is not None]
         if not found:
             return None
-        heading = _heading(user_id, day)
-        rest = (content.removeprefix(heading) for content in found[1:])
-        return SEPARATOR.join((found[0], *rest)).decode("utf-8", "replace")
+        return joined(found, heading(user_id, day)).decode("utf-8", "replace")
 
     def runs(self, user_id: str, day: date) -> tuple[uuid.UUID, ...]:
         """Return the runs that the day's files name, in the order of the text."""
         contents = (_content(path) or b"" for path in self._paths(user_id, day))
-        return tuple(dict.fromkeys(run for content in contents for run in _runs_in(content)))
+        return tuple(dict.fromkeys(run for content in contents for run in runs_in(content)))
 
     def dates(self, user_id: str, first: date = date.min, last: date = date.max) -> list[date]:
         """Return the days from `first` to `last` for which the user has a file, in order."""
@@ -169,34 +176,13 @@ class DayFiles:
 
 def written_by(run_id: uuid.UUID, markdown: str) -> str | None:
     """Return the run's part of a day's file, without the comments that name runs; None if the file lacks the run."""
-    _, begun, rest = markdown.partition(f"<!-- run: {run_id} -->\n")
-    return _OTHER_RUNS.sub("", rest.partition(f"{SEPARATOR.decode()}<!-- run: ")[0]).strip() if begun else None
+    return entry_of(run_id, without_part(markdown.encode("utf-8", "replace")).decode())
 
 
-def _heading(user_id: str, day: date) -> bytes:
-    """Return the heading of a day's file: the day and the user id, and below them a comment with the id as JSON.
-
-    In the first line, characters of the id that cannot be shown are replaced.
-    """
-    quoted = json.dumps(user_id).replace("<", "\\u003c").replace(">", "\\u003e")
-    shown = "".join(char if char.isprintable() and char not in "<>&" else "�" for char in user_id)
-    return f"# {day.isoformat()} · {shown}\n\n<!-- user: {quoted} -->\n\n".encode()
-
-
-def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
-    """Return the entry of a summary: comments that name its runs, then its time, then its text.
-
-    Such comments inside the text are escaped, because they could be taken for the beginning of another run.
-    """
-    marks = "".join(f"<!-- run: {run} -->\n" for run in runs)
-    body = text.strip().replace("<!-- run:", "&lt;!-- run:")
-    stamp = at.isoformat(sep=" ", timespec="seconds")
-    return f"{marks}*{stamp}*\n\n{body}\n".encode("utf-8", "replace")
-
-
-def _runs_in(content: bytes) -> dict[uuid.UUID, None]:
-    """Return the runs that a file names, in the order of the text."""
-    return {uuid.UUID(found.decode()): None for found in _RUN.findall(content)}
+def merged_in(markdown: str) -> str | None:
+    """Return the summary of the whole day with which a day's file begins; None if it has none."""
+    part = part_of(markdown.encode("utf-8", "replace"))
+    return None if part is None else text_of(part)
 
 
 def _put_aside(root: Path, paths: Sequence[Path]) -> None:
@@ -232,11 +218,8 @@ def _begun(path: Path) -> float:
 
     If the file has no time that can be read, return the time of its last modification.
     """
-    content = _readable(path).decode("utf-8", "replace")
-    with contextlib.suppress(ValueError):
-        if times := [datetime.fromisoformat(stamp).timestamp() for stamp in _STAMP.findall(content)]:
-            return min(times) * 1000
-    return path.stat().st_mtime * 1000
+    written = begun(_readable(path).decode("utf-8", "replace"))
+    return path.stat().st_mtime * 1000 if written is None else written
 
 
 def _day_of(name: str) -> date | None:
@@ -293,8 +276,8 @@ def _hold(held: contextlib.ExitStack, path: Path, how: int) -> None:
     fcntl.flock(lock, how)
 
 
-def _add(path: Path, heading: bytes, entry: bytes) -> None:
-    """Replace a file by a longer one. If it raises OSError, the old file is unchanged, and no draft is left."""
+def _change(path: Path, changed: Callable[[bytes], bytes]) -> None:
+    """Replace a file's content. If it raises OSError, the old file is unchanged, and no draft is left."""
     folder, draft = path.parent, path.with_name(f".{path.name}.tmp")
     try:
         folder.mkdir(exist_ok=True)
@@ -303,7 +286,7 @@ def _add(path: Path, heading: bytes, entry: bytes) -> None:
         for _ in range(_READINGS):
             before = _stat(path)
             held = b"" if before is None else path.read_bytes()
-            _write(draft, _longer(held, heading, entry), None if before is None else before.st_mode)
+            _write(draft, changed(held), None if before is None else before.st_mode)
             if _version(_stat(path)) == _version(before):
                 break
         else:
@@ -320,10 +303,24 @@ def _add(path: Path, heading: bytes, entry: bytes) -> None:
         _keep(folder.parent)  # the folder may be new, so its entry is synced
 
 
-def _longer(held: bytes, heading: bytes, entry: bytes) -> bytes:
-    if not held.strip():
-        return heading + entry
-    return held + (b"" if held.endswith(b"\n") else b"\n") + SEPARATOR + entry
+def _with_entry(
+    contents: Mapping[Path, bytes],
+    path: Path,
+    beginning: bytes,
+    added: bytes,
+    merge: DayMerge | None,
+    held: bytes,
+) -> bytes:
+    """Return the content of the file at `path`, which is `held` now, with one more entry, and with the day's part.
+
+    `contents` are the contents of all files of the day.
+    """
+    longer = lengthened(held, beginning, added)
+    if merge is None:
+        return longer
+    return remade(
+        [longer if one == path else content for one, content in contents.items()], [*contents].index(path), merge
+    )
 
 
 def _write(path: Path, content: bytes, mode: int | None) -> None:

@@ -295,6 +295,14 @@ def test_the_answers_limit_is_spelt_in_either_way(monkeypatch: pytest.MonkeyPatc
     assert plan_of("agents: {summary: {maxTokens: 700}}").max_tokens == 900
 
 
+def test_days_are_merged_unless_either_spelling_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plan_of("").merge_at_day_end
+    assert not plan_of("agents: {summary: {mergeAtDayEnd: false}}").merge_at_day_end
+    assert not plan_of("agents: {summary: {merge_at_day_end: false}}").merge_at_day_end
+    monkeypatch.setenv("SILTSTONE_AGENTS__SUMMARY__MERGE_AT_DAY_END", "true")
+    assert plan_of("agents: {summary: {mergeAtDayEnd: false}}").merge_at_day_end
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -239,6 +239,31 @@ async def test_a_day_that_is_over_is_summed_up(place: Place) -> None:
     assert list(await place.days("eve")) == [TODAY]
 
 
+async def test_the_file_of_a_day_that_is_over_begins_with_one_summary_of_all(place: Place) -> None:
+    """Not before. Another session whose day ends later makes it again, and all below it stays."""
+    await place.talk("amy", 12)
+    await place.until_runs("amy", 1)
+    before = await place.file("amy")
+    await place.talk("amy", 1, at=DAY, first=24)
+    await place.until_runs("amy", 2)
+    text = await place.file("amy")
+    day = (await place.http.get(f"/v1/summaries/{TODAY}", params={"user_id": "amy"})).json()["merged"]
+    assert text.index("<!-- siltstone: day -->") < text.index(day) < text.index("<!-- run: ")
+    assert before.partition("<!-- run: ")[2] in text
+    assert day.count("I prefer short answers") == 1 < text.partition("<!-- run: ")[2].count("I prefer short answers")
+    assert day.endswith("Merged summaries: 2")
+    await place.say("amy", "I need to water the plants.", at=3_600, session="evening")
+    await place.say("amy", "Good morning.", at=DAY + 60, first=2, session="evening")
+    await place.until_runs("amy", 3)
+    again = await place.file("amy")
+    assert again.count("<!-- siltstone: day -->") == 1
+    assert again.endswith("end of day\n")
+    assert text.partition("<!-- run: ")[2] in again
+    day = (await place.http.get(f"/v1/summaries/{TODAY}", params={"user_id": "amy"})).json()["merged"]
+    assert "- [ ] water the plants" in day
+    assert day.endswith("Merged summaries: 3")
+
+
 async def test_a_session_that_is_over_is_summed_up_when_its_day_is(place: Place) -> None:
     """Nothing needs to be said in it."""
     await place.talk("max", 3)
@@ -352,7 +377,7 @@ async def test_days_are_listed_and_read(place: Place) -> None:
     assert await place.days("tim", **{"from": "2026-01-03"}) == {}
     day = (await place.http.get(f"/v1/summaries/{TODAY}", params={"user_id": "tim"})).json()
     markdown = place.worker.summaries.files.read("tim", date(2026, 1, 1))
-    assert day == {"user_id": "tim", "date": TODAY, "markdown": markdown, "runs": first}
+    assert day == {"user_id": "tim", "date": TODAY, "markdown": markdown, "merged": None, "runs": first}
     missing = await place.http.get("/v1/summaries/2026-01-03", params={"user_id": "tim"})
     assert (missing.status_code, "2026-01-03" in missing.json()["detail"]) == (404, True)
     pipeline = (await place.http.get("/v1/stats/pipeline")).json()

@@ -25,6 +25,7 @@ from streams.intake.rules.decision_wording import lasting
 from streams.service import MemoryService
 from streams.shards.user_shards import WAIT_SECONDS
 from streams.summaries.requests import summary_request
+from tables.summaries.day_files import merged_in
 
 _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -87,6 +88,9 @@ class DayResponse(BaseModel):
     user_id: str
     date: str
     markdown: str
+    merged: str | None = Field(
+        description="the summary of the whole day with which the file begins; null if it has none"
+    )
     runs: list[uuid.UUID]
 
 
@@ -161,7 +165,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
 
     @api.get("/v1/summaries/{date}", dependencies=reads, responses=because(404, "There is no file of that day"))
     async def one(day: Annotated[Day, Path(alias="date")], user_id: Id) -> DayResponse:
-        """The day's file, with the runs that wrote it."""
+        """The day's file, with the runs that wrote it, and the summary of the whole day from it."""
         service.users.partition_here(user_id)
 
         def found() -> tuple[list[uuid.UUID], str | None]:
@@ -173,6 +177,8 @@ def summary_routes(service: MemoryService) -> APIRouter:
             runs, markdown = await asyncio.to_thread(found)
         if markdown is None:
             raise HTTPException(404, f"there is no summary of {day} for user {user_id}: POST /v1/summaries makes one")
-        return DayResponse(user_id=user_id, date=day.isoformat(), markdown=markdown, runs=runs)
+        return DayResponse(
+            user_id=user_id, date=day.isoformat(), markdown=markdown, merged=merged_in(markdown), runs=runs
+        )
 
     return api

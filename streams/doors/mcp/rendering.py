@@ -66,7 +66,7 @@ def history(answer: dict[str, Any]) -> str:
 
 
 def summary(answer: dict[str, Any]) -> str:
-    return quoted(f"The summary of {answer['date']}.", answer["markdown"])
+    return quoted(f"The summary of {answer['date']}.", answer["merged"] or answer["markdown"])
 
 
 def _line(shown: dict[str, Any]) -> str:

@@ -214,7 +214,10 @@ class Tools:
         ] = None,
         user_id: User = None,
     ) -> Annotated[CallToolResult, DayResponse]:
-        """The summary of a day: topics, preferences, decisions, to-dos, problems and insights, in Markdown."""
+        """The summary of a day: topics, preferences, decisions, to-dos, problems and insights, in Markdown.
+
+        If the day is over, it is one summary of the whole day; else the summaries that were written so far.
+        """
         user = {"user_id": user_id}
         day = date.isoformat() if date else await self._newest_day(user)
         answer = await self._ask("GET", f"/v1/summaries/{day}", params=user)

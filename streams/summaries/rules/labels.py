@@ -41,6 +41,11 @@ class Labels(NamedTuple):
     manual: str
     day_end: str
     left_out: str
+    turn_of: str
+    turns_of: str
+    semicolon: str
+    summaries: str
+    further: str
 
 
 LABELS: Final[dict[Language, Labels]] = {
@@ -72,6 +77,11 @@ LABELS: Final[dict[Language, Labels]] = {
         manual="手动",
         day_end="每日结束",
         left_out="未读入的较早消息",
+        turn_of="概要 {0} 第 {1} 轮",
+        turns_of="概要 {0} 第 {1} 轮",
+        semicolon="；",
+        summaries="合并的概要数",
+        further="仅见于这些概要的条目",
     ),
     "en": Labels(
         heading="Daily summary",
@@ -101,6 +111,11 @@ LABELS: Final[dict[Language, Labels]] = {
         manual="manual",
         day_end="end of day",
         left_out="Older messages that were not read",
+        turn_of="turn {1} of summary {0}",
+        turns_of="turns {1} of summary {0}",
+        semicolon="; ",
+        summaries="Merged summaries",
+        further="Items that only they have",
     ),
     "ja": Labels(
         heading="毎日のまとめ",
@@ -130,6 +145,11 @@ LABELS: Final[dict[Language, Labels]] = {
         manual="手動",
         day_end="一日の終わり",
         left_out="読まれなかった以前のメッセージ",
+        turn_of="まとめ {0} の {1} 番目のやり取り",
+        turns_of="まとめ {0} の {1} 番目のやり取り",
+        semicolon="；",
+        summaries="まとめられた数",
+        further="元のまとめだけにある項目",
     ),
     "ko": Labels(
         heading="하루 요약",
@@ -159,6 +179,11 @@ LABELS: Final[dict[Language, Labels]] = {
         manual="수동",
         day_end="하루의 끝",
         left_out="읽지 않은 이전 메시지",
+        turn_of="요약 {0}의 {1}번째 대화",
+        turns_of="요약 {0}의 {1}번째 대화",
+        semicolon="; ",
+        summaries="합친 요약 수",
+        further="원래 요약에만 있는 항목",
     ),
 }
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from itertools import pairwise
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -16,6 +16,17 @@ from streams.summaries.rules.labels import LABELS, Labels, Language
 
 Reason = Literal["count", "manual", "day_end"]
 Said = TypeVar("Said", Preference, Decision, Todo, Problem, Insight)
+
+
+class TurnsOf(NamedTuple):
+    """Turns of a topic in one of the summaries of a day: each summary counts its turns from 1.
+
+    `summary` is the number of the summary in the day's file: the first one is 1.
+    """
+
+    summary: int
+    turns: tuple[int, ...]
+
 
 _ACTIVE: Final = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])"  # a backslash that would escape the next character
@@ -45,23 +56,60 @@ def rendered(
     user's text cannot open a comment. `left_out` is the number of older messages that were not read.
     """
     labels = LABELS[language]
-    at = datetime.fromtimestamp(written_at / 1000, timezone)
     trigger = {"count": labels.by_count, "manual": labels.manual, "day_end": labels.day_end}[reason]
+    facts = {labels.trigger: trigger} | ({labels.left_out: str(left_out)} if left_out else {})
+    turns = [_turns(topic.turns, labels) for topic in summary.topics]
+    return _text(summary, turns, labels, _made(facts, written_at, timezone, labels), headed)
+
+
+def rendered_day(
+    summary: Summary,
+    turns: Sequence[Sequence[TurnsOf]],
+    *,
+    language: Language,
+    written_at: int,
+    timezone: ZoneInfo,
+    day: date,
+    summaries: int,
+    further: int,
+) -> str:
+    """Return the Markdown of a whole day's summary, with a heading.
+
+    `turns` has the turns of each topic. `summaries` is the number of summaries of which it is made, and `further` the
+    number of items that only those summaries have.
+    """
+    labels = LABELS[language]
+    facts = {labels.summaries: str(summaries)} | ({labels.further: str(further)} if further else {})
+    return _text(
+        summary,
+        [_turns_of(one, labels) for one in turns],
+        labels,
+        _made(facts, written_at, timezone, labels),
+        day,
+    )
+
+
+def _text(summary: Summary, turns: Sequence[str], labels: Labels, made: str, headed: date | None) -> str:
+    topics = [_topic(one, said_in) for one, said_in in zip(summary.topics, turns, strict=True) if safe(one.title)]
     parts = [
-        _section(labels.topics, [_topic(one, labels) for one in summary.topics if safe(one.title)], labels),
+        _section(labels.topics, topics, labels),
         _section(labels.preferences, [_preference(one, labels) for one in _said(summary.preferences)], labels),
         _section(labels.decisions, [_decision(one, labels) for one in _said(summary.decisions)], labels),
         _section(labels.todos, [_todo(one, labels) for one in _said(summary.todos)], labels),
         _section(labels.problems, [_problem(one, labels) for one in _said(summary.problems)], labels),
         _section(labels.insights, [_insight(one) for one in _said(summary.insights)], labels),
-        f"**{labels.generated}**{labels.colon}{at.isoformat(' ', 'seconds')}"
-        f" · {labels.trigger}{labels.colon}{trigger}"
-        + (f" · {labels.left_out}{labels.colon}{left_out}" if left_out else "")
-        + "\n",
+        made,
     ]
     if headed:
         parts.insert(0, f"# {labels.heading} {headed.isoformat()}")
     return "\n\n".join(parts)
+
+
+def _made(facts: Mapping[str, str], written_at: int, timezone: ZoneInfo, labels: Labels) -> str:
+    """Return the last line: the time of writing, and the facts about the summary."""
+    at = datetime.fromtimestamp(written_at / 1000, timezone).isoformat(" ", "seconds")
+    told = "".join(f" · {name}{labels.colon}{fact}" for name, fact in facts.items())
+    return f"**{labels.generated}**{labels.colon}{at}{told}\n"
 
 
 def safe(text: str) -> str:
@@ -90,6 +138,8 @@ def _sources(ids: Sequence[str]) -> str:
 
     Also `--` is percent-encoded, because not all parsers allow it in a comment.
     """
+    if not ids:  # a person added the item to a file
+        return ""
     encoded = (quote(one, safe="", errors="replace").replace("--", "-%2D") for one in ids)
     return f" <!-- sources: {' '.join(encoded)} -->"
 
@@ -103,12 +153,28 @@ def _below(mark: str, text: str, labels: Labels) -> str:
     return f"\n  - {_marked(mark, text, labels)}" if safe(text) else ""
 
 
-def _topic(topic: Topic, labels: Labels) -> str:
-    turns = ""
-    if topic.turns:
-        pattern = labels.turn if len(topic.turns) == 1 else labels.turns
-        turns = pattern.format(labels.comma.join(_runs(sorted(set(topic.turns)))))
+def _topic(topic: Topic, turns: str) -> str:
     return f"- {safe(topic.title)}{turns}{_sources(topic.sources)}"
+
+
+def _turns(turns: Sequence[int], labels: Labels) -> str:
+    if not turns:
+        return ""
+    return (labels.turn if len(turns) == 1 else labels.turns).format(_numbers(turns, labels))
+
+
+def _turns_of(turns: Sequence[TurnsOf], labels: Labels) -> str:
+    if not turns:
+        return ""
+    patterns = (labels.turn_of if len(one.turns) == 1 else labels.turns_of for one in turns)
+    told = (
+        pattern.format(one.summary, _numbers(one.turns, labels)) for pattern, one in zip(patterns, turns, strict=True)
+    )
+    return labels.when.format(labels.semicolon.join(told))
+
+
+def _numbers(turns: Sequence[int], labels: Labels) -> str:
+    return labels.comma.join(_runs(sorted(set(turns))))
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[str]:

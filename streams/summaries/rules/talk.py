@@ -128,13 +128,23 @@ def kept(found: Iterable[Found[Kind]], most: int) -> tuple[Kind, ...]:
     return tuple(one.item for one in sorted(best, key=lambda one: one.place))
 
 
+class Wording:
+    """A text that is compared with others: its words that have a meaning, and its form in lower case."""
+
+    __slots__ = ("folded", "words")
+
+    def __init__(self, text: str) -> None:
+        self.folded, self.words = trimmed(text).casefold(), content(text)
+
+    def alike(self, other: Wording) -> bool:
+        """True if two texts say the same, or one includes the other."""
+        fewer = min(len(self.words), len(other.words))
+        return self.folded == other.folded or (fewer > 1 and len(self.words & other.words) >= NEAR * fewer)
+
+
 def alike(one: str, other: str) -> bool:
     """True if two texts say the same, or one includes the other."""
-    if trimmed(one).casefold() == trimmed(other).casefold():
-        return True
-    words, others = content(one), content(other)
-    fewer = min(len(words), len(others))
-    return fewer > 1 and len(words & others) >= NEAR * fewer
+    return Wording(one).alike(Wording(other))
 
 
 def message_before(talk: Talk, place: int) -> tuple[int, int]:

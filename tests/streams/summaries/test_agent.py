@@ -124,8 +124,8 @@ class Model:
 class Room:
     """An agent with real files."""
 
-    def __init__(self, folder: Path, model: Model | None = None, *, promote: bool = False) -> None:
-        settings = AgentsSettings.model_validate({"summary": {"promote": promote, "fallback_dir": folder / "second"}})
+    def __init__(self, folder: Path, model: Model | None = None, **summary: bool) -> None:
+        settings = AgentsSettings.model_validate({"summary": {"fallback_dir": folder / "second", **summary}})
         self.plan = summary_plan(settings, LlmSettings(), folder, {})
         self.folder, self.files = folder, DayFiles(folder / "memory", folder / "second")
         self.shards, self.outbox, self.metrics = Told(), SentOnly(), Metrics()

@@ -520,16 +520,25 @@ import os, sys, uuid
 from datetime import date, datetime, UTC
 from pathlib import Path
 import tables.summaries.day_files
+import tables.summaries.day_part
 from tables.summaries.day_files import DayFiles
+from tables.summaries.day_part import DayMerge
 
 folder, action = Path(sys.argv[1]), sys.argv[2]
 DAY, RUNS = date(2026, 1, 5), [uuid.UUID(int=place) for place in range(1, 4)]
-OURS = {tables.summaries.day_files.__file__, os.path.join(os.path.dirname(sys.argv[3]), "shutil.py")}
+FILES, PART = tables.summaries.day_files.__file__, tables.summaries.day_part.__file__
+OURS = {FILES, PART, os.path.join(os.path.dirname(sys.argv[3]), "shutil.py")}
+
+
+def merging():
+    return DayMerge(lambda texts: f"{len(texts)} summaries " + "day " * 5_000, day_over=True)
 
 
 def do(files):
     if action == "append":
         files.append("ann", DAY, RUNS[1], "two " * 5_000, datetime.now(UTC))
+    elif action == "merge":
+        files.append("ann", DAY, RUNS[2], "two " * 5_000, datetime.now(UTC), merge=merging())
     elif action == "begin":
         files.append("bo", DAY, RUNS[0], "one " * 5_000, datetime.now(UTC))
     else:
@@ -562,7 +571,7 @@ def check(files, before):
     '''Old or new, and nothing between.'''
     for user, runs in before.items():
         now = files.read(user, DAY)
-        added = {"append": ("ann", RUNS[1]), "begin": ("bo", RUNS[0])}.get(action)
+        added = {"append": ("ann", RUNS[1]), "merge": ("ann", RUNS[2]), "begin": ("bo", RUNS[0])}.get(action)
         if action == "forget" and user == "ann":
             for day in files.dates("ann"):
                 assert files.runs("ann", day) == (RUNS[0],), day
@@ -570,6 +579,10 @@ def check(files, before):
             assert files.runs(user, DAY) in (runs, (*runs, added[1])), files.runs(user, DAY)
             if added[1] in files.runs(user, DAY):
                 assert now.endswith(("two " if user == "ann" else "one ") * 4_999 + now[-4:-1] + chr(10)), now[-50:]
+            if action == "merge" and user == "ann":
+                merged = 2 + (added[1] in files.runs(user, DAY))
+                assert now.count("<!-- siltstone: day -->") == now.count("<!-- /siltstone: day -->") == 1
+                assert f"{merged} summaries " + "day " * 4_999 in now, now[:200]
         else:
             assert files.runs(user, DAY) == runs
 
@@ -583,11 +596,15 @@ while True:
     files.append("ann", DAY, RUNS[0], "old " * 100, datetime.now(UTC))
     files.append("ann", date(2026, 1, 6), RUNS[0], "old " * 100, datetime.now(UTC))
     before = {"ann": (RUNS[0],), "bo": ()}
+    if action == "merge":
+        files.append("ann", DAY, RUNS[1], "second " * 100, datetime.now(UTC), merge=merging())
+        before["ann"] = (RUNS[0], RUNS[1])
     died = dies_at(lines)
     check(files, before)
     do(files)
-    expected = {"append": ((RUNS[0], RUNS[1]), ()), "begin": ((RUNS[0],), (RUNS[0],)), "forget": ((), ())}[action]
-    assert (files.runs("ann", DAY), files.runs("bo", DAY)) == expected
+    first, both = (RUNS[0],), (RUNS[0], RUNS[1])
+    done = {"append": (both, ()), "merge": (tuple(RUNS), ()), "begin": (first, first), "forget": ((), ())}
+    assert (files.runs("ann", DAY), files.runs("bo", DAY)) == done[action]
     left = [path for path in folder.rglob("*") if path.name.endswith(".tmp") or ".forgotten-" in path.name]
     assert not left, left
     if not died:
@@ -597,7 +614,7 @@ print(lines)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("action", ["append", "begin", "forget"])
+@pytest.mark.parametrize("action", ["append", "merge", "begin", "forget"])
 def test_a_crash_before_any_line_leaves_the_old_or_the_new_and_is_repeatable(tmp_path: Path, action: str) -> None:
     """A file that is there, one that begins, and forgetting; done again, all is as if nothing had been."""
     script = tmp_path / "crashing.py"

@@ -75,3 +75,10 @@ def test_a_write_that_cannot_be_read_yet_is_not_to_be_written_again() -> None:
 
 def test_of_an_unknown_session_there_is_no_context() -> None:
     assert rendering.context({"prompt": ""}).startswith("Nothing is known about this session yet")
+
+
+def test_of_a_day_that_is_over_one_summary_is_shown() -> None:
+    """An assistant reads no twenty summaries that repeat each other."""
+    day = {"date": "2026-01-02", "markdown": "one, two and both", "merged": "both"}
+    assert inside(rendering.summary(day)) == ["both"]
+    assert inside(rendering.summary({**day, "merged": None})) == ["one, two and both"]
