@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import date
 from statistics import multimode
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -114,44 +114,45 @@ def _section(sections: Sequence[Sequence[Kind]], done: Container[str] = ()) -> t
     """
     said = [one for one in _numbered(sections) if one.wording.folded not in done]
     said.sort(key=lambda one: (-len(one.wording.words), *(-number for number in one.at)))
-    groups = [(_united(group), group) for group in _grouped(said)]
-    groups.sort(key=lambda one: (_doubtful(one[0]), -len(_summaries(one[1])), _first(one[1])))
-    kept = sorted(groups[:MOST_ITEMS], key=lambda one: _first(one[1]))
-    return tuple(item for item, _ in kept), len(groups) - len(kept)
+    groups = _grouped(said, _same_words)
+    groups.sort(key=lambda group: (_doubtful(group), -len({one.at[0] for one in group}), _first(group)))
+    kept = sorted(groups[:MOST_ITEMS], key=_first)
+    return tuple(_united(group) for group in kept), len(groups) - len(kept)
 
 
-def _grouped(said: Iterable[_Said[Kind]]) -> list[_Same[Kind]]:
-    """Return groups of items that say the same. An item joins the first group whose first item it is `alike`.
+def _grouped(said: Iterable[_Said[Item]], same: Callable[[_Same[Item], _Said[Item]], bool]) -> list[_Same[Item]]:
+    """Return groups of items that say the same. An item joins the first group that is the `same`.
 
-    Only groups that share a word with the item are looked at, because a day may have thousands of items.
+    Only groups that share a word or a message with the item are looked at, because a day may have thousands of items.
     """
-    groups: list[_Same[Kind]] = []
-    having: defaultdict[str, list[int]] = defaultdict(list)
+    groups: list[_Same[Item]] = []
+    having: defaultdict[str, set[int]] = defaultdict(set)
     for one in said:
-        keys = _keys(one.wording)
+        keys = _keys(one)
         near = sorted({place for key in keys for place in having.get(key, ())})
-        same = next((groups[place] for place in near if groups[place][0].wording.alike(one.wording)), None)
-        if same is None:
-            for key in keys:
-                having[key].append(len(groups))
-            groups.append([one])
-        else:
-            same.append(one)
+        joined = next((place for place in near if same(groups[place], one)), len(groups))
+        if joined == len(groups):
+            groups.append([])
+        groups[joined].append(one)
+        for key in keys:
+            having[key].add(joined)
     return groups
 
 
-def _keys(wording: Wording) -> list[str]:
-    """Return keys of which two texts that are alike have at least one in common."""
-    return [*wording.words, f"={wording.folded}"]
+def _keys(one: _Said[Item]) -> list[str]:
+    """Return keys of which two items that are the same have at least one in common."""
+    return [*one.wording.words, f"={one.wording.folded}", *(f"@{source}" for source in one.item.sources)]
+
+
+def _same_words(group: _Same[Item], other: _Said[Item]) -> bool:
+    return group[0].wording.alike(other.wording)
 
 
 def _united(group: _Same[Kind]) -> Kind:
     """Return the item of a group, with the sources of all, in the order of the day."""
     item = group[0].item
     in_order = [one.item for one in sorted(group, key=lambda one: one.at)]
-    fields: dict[str, object] = {
-        "sources": tuple(dict.fromkeys(source for one in in_order for source in one.sources))
-    }
+    fields: dict[str, object] = {"sources": _sources(group)}
     for name, value in item:
         if name in _ADDED:
             fields[name] = value or next(filter(None, (getattr(other, name) for other in in_order[::-1])), "")
@@ -162,8 +163,9 @@ def _united(group: _Same[Kind]) -> Kind:
     return item.model_copy(update=fields)
 
 
-def _doubtful(item: Kind) -> bool:
-    return any(getattr(item, name, False) for name in _DOUBTS)
+def _doubtful(group: _Same[Kind]) -> bool:
+    """True if the item is observed or inferred in all of the group."""
+    return any(all(getattr(one.item, name, False) for one in group) for name in _DOUBTS)
 
 
 def _topics(sections: Sequence[Sequence[Topic]]) -> tuple[tuple[Topic, ...], tuple[tuple[TurnsOf, ...], ...], int]:
@@ -173,21 +175,10 @@ def _topics(sections: Sequence[Sequence[Topic]]) -> tuple[tuple[Topic, ...], tup
     title of the larger one is kept.
     """
     said = sorted(_numbered(sections), key=lambda one: (-len(one.item.sources), one.at))
-    groups: list[_Same[Topic]] = []
-    for one in said:
-        same = next((group for group in groups if _same_topic(group, one)), None)
-        if same is None:
-            groups.append([one])
-        else:
-            same.append(one)
-    groups.sort(key=lambda group: (-len({source for one in group for source in one.item.sources}), _first(group)))
+    groups = _grouped(said, _same_topic)
+    groups.sort(key=lambda group: (-len(_sources(group)), _first(group)))
     kept = sorted(groups[:MOST_TOPICS], key=_first)
-    topics = []
-    for group in kept:
-        sources = dict.fromkeys(
-            source for one in sorted(group, key=lambda one: one.at) for source in one.item.sources
-        )
-        topics.append(group[0].item.model_copy(update={"sources": tuple(sources), "turns": ()}))
+    topics = [group[0].item.model_copy(update={"sources": _sources(group), "turns": ()}) for group in kept]
     return tuple(topics), tuple(tuple(_turns(group)) for group in kept), len(groups) - len(kept)
 
 
@@ -219,9 +210,11 @@ def _numbered(sections: Sequence[Sequence[Item]]) -> Iterator[_Said[Item]]:
             yield _Said(item, Wording(item.title if isinstance(item, Topic) else item.text), (number, place))
 
 
+def _sources(group: _Same[Item]) -> tuple[str, ...]:
+    """Return the messages of a group, each once, in the order of the day."""
+    in_order = sorted(group, key=lambda one: one.at)
+    return tuple(dict.fromkeys(source for one in in_order for source in one.item.sources))
+
+
 def _first(group: _Same[Item]) -> tuple[int, int]:
     return min(one.at for one in group)
-
-
-def _summaries(group: _Same[Item]) -> set[int]:
-    return {one.at[0] for one in group}
