@@ -11,10 +11,12 @@ stands no verb, after a number stands a measure word.
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from streams.language.scripts import script_of
 
@@ -203,12 +205,27 @@ def _jieba() -> tuple[Callable[[str, bool], list[tuple[str, str]]], Callable[[st
 @lru_cache(maxsize=1)
 def _textblob() -> tuple[Callable[[list[str]], list[list[str]]], dict[str, str]]:
     """Return the function that gives words their Penn Treebank tags, and the lexicon."""
-    from textblob.en import parser
+    with _unimported("scipy", "sklearn", "pandas", "matplotlib"):
+        from textblob.en import parser
 
     with warnings.catch_warnings():  # TextBlob reads its files at the first use, and leaves them to be closed
         warnings.simplefilter("ignore", ResourceWarning)
         parser.find_tags(["Siltstones", "layered"])
     return parser.find_tags, parser.lexicon
+
+
+@contextmanager
+def _unimported(*names: str) -> Iterator[None]:
+    """Let packages seem to be missing. NLTK, which TextBlob imports, loads these if they are there, for parts that
+    nothing here uses: 150 MB, a second, and a thread.
+    """
+    hidden: dict[str, Any] = {name: None for name in names if name not in sys.modules}
+    sys.modules.update(hidden)
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 @lru_cache(maxsize=1)
