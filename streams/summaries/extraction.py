@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from streams.summaries.rules.drafting import Draft, Order, drafted
+from streams.summaries.rules.kinds import ready
 
 
 class Failed(NamedTuple):
@@ -16,7 +17,11 @@ class Failed(NamedTuple):
 
 
 def made(orders: Sequence[Order], seconds: float) -> list[Draft | Failed]:
-    """Make a summary for each order. If one takes more than `seconds` of CPU time, the process ends (SIGPROF)."""
+    """Make a summary for each order. If one takes more than `seconds` of CPU time, the process ends (SIGPROF).
+
+    The time that the first call takes to read the encoder and the weights does not count.
+    """
+    ready()
     return [_made_within(seconds, order) for order in orders]
 
 

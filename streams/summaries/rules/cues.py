@@ -32,79 +32,30 @@ class Cues:
     """Small talk, and talk about the conversation itself. It gives no topic and no insight."""
     asks: re.Pattern[str]
     """First: a question, with or without a question mark."""
-    own: re.Pattern[str]
-    """First: a new subject. The clause before is complete without this clause."""
-    unreal: re.Pattern[str]
-    """Words before a statement, in the same sentence, that make it untrue, uncertain, or another person's."""
-    likes: re.Pattern[str]
-    """Captures the thing that the user likes, dislikes or prefers."""
-    vague: re.Pattern[str]
-    """A whole captured text that has no lasting meaning, such as a pronoun or "to say"."""
-    points: re.Pattern[str]
-    """First: a word that refers to something said before."""
-    standing: re.Pattern[str]
-    """First: an instruction that is valid from now on. Captures the instruction."""
     styles: re.Pattern[str]
     """A request for a way of answering. Each alternative is one way, and is in a group of its own."""
     tools: re.Pattern[str]
     """Captures a tool that is chosen."""
     wishes: re.Pattern[str]
     """Captures the kind of thing that the user asks for."""
-    decides: re.Pattern[str]
-    """The user states a decision."""
-    adopts: re.Pattern[str]
-    """Captures the thing that a speaker chooses. It is a technical decision if it matches `technical`."""
     technical: re.Pattern[str]
     """First: a tool, a model, a method."""
-    settles: re.Pattern[str]
-    """The user chooses a proposed thing without naming it."""
-    suggests: re.Pattern[str]
-    """Captures a proposal."""
     because: re.Pattern[str]
     """Captures a reason."""
-    therefore: re.Pattern[str]
-    """First: a word such as "so". The text before it is the reason."""
     must: re.Pattern[str]
     """Captures a task that the user has to do, or wants to be reminded of."""
-    tasks: re.Pattern[str]
-    """A whole clause after which the next clause is a task."""
     will: re.Pattern[str]
     """Captures a task that the user is going to do."""
-    aimless: re.Pattern[str]
-    """First in a task: words that make it no task, because it can never be ticked off."""
     when: re.Pattern[str]
     """A time."""
-    proposes: re.Pattern[str]
-    """Captures a task that the assistant proposes."""
-    promises: re.Pattern[str]
-    """Captures a task that the assistant promises to do."""
-    accepts: re.Pattern[str]
-    """The user accepts a proposal of the assistant."""
-    fails: re.Pattern[str]
-    """Something technical fails, regardless of the words around it."""
-    may_fail: re.Pattern[str]
-    """Something fails. It is a technical problem only if the sentence also matches `device`."""
-    device: re.Pattern[str]
-    works: re.Pattern[str]
-    """Words about failures in a sentence in which nothing fails: "no errors", "error handling"."""
-    solves: re.Pattern[str]
-    """A way to solve a problem."""
-    solved: re.Pattern[str]
-    """The problem is gone."""
-    steps: re.Pattern[str]
-    """First: an instruction to do something."""
-    did: re.Pattern[str]
-    """A statement about an action of the user in the past."""
-    either: re.Pattern[str]
-    """One of several things is proposed."""
-    helped: re.Pattern[str]
-    """A step helped, after another step had not: "but clearing the cache did"."""
-    unsolved: re.Pattern[str]
-    """The proposal did not help."""
-    dangling: re.Pattern[str]
-    """First: a clause that cannot stand alone."""
-    realises: re.Pattern[str]
-    """A conclusion."""
+    own: re.Pattern[str]
+    """First: a new subject."""
+    offers: re.Pattern[str]
+    """Captures what a speaker proposes or promises."""
+    worked: re.Pattern[str]
+    """The end of a step that helped: "clearing the cache did"."""
+    habits: re.Pattern[str]
+    """Words of a habit: "always", "every Friday"."""
 
     def __init__(self, sections: dict[str, list[str]]) -> None:
         self._sections = {field: sections[field] for field in self.__annotations__}

@@ -8,38 +8,37 @@ from typing import Final, NamedTuple
 
 from schemas.summaries import Preference
 from streams.summaries.rules.cues import captured
-from streams.summaries.rules.sentences import ITEM_CHARS, content, shortened, tells, trimmed
-from streams.summaries.rules.talk import Found, Spot, Talk
+from streams.summaries.rules.kinds import PREFERENCE
+from streams.summaries.rules.sentences import content, trimmed
+from streams.summaries.rules.talk import Found, Talk
 
 OFTEN: Final = 3
 """If the user makes the same choice in at least this many messages, it is a habit."""
 
-OBSERVED_WORTH: Final = 6.0
-"""The worth of a habit, to which each of its messages adds one. Stated preferences have 0-10."""
+OBSERVED_WORTH: Final = 2.0
+"""The worth of a repeated choice, to which each of its messages adds one. Stated preferences have less than 2."""
+
+
+def preferences(talk: Talk) -> Iterator[Found[Preference]]:
+    """Yield what repeated choices show, and what the user states, unless a statement is one of these choices."""
+    habits = list(observed(talk))
+    yield from habits
+    for one in stated(talk):
+        words = content(one.item.text)
+        if not any(
+            words & content(habit.item.text) and set(one.item.sources) <= set(habit.item.sources) for habit in habits
+        ):
+            yield one
 
 
 def stated(talk: Talk) -> Iterator[Found[Preference]]:
-    """Yield the likes, dislikes and preferences that the user states, and instructions for all later answers."""
-    for spot in talk.spots():
-        if spot.sentence.by_user and _says_so(spot):
-            last = talk.reach(spot)
-            text = shortened(spot.sentence.span(spot.clause, last), ITEM_CHARS)
-            talk.take(spot.place, spot.clause, last)
-            yield Found(
-                Preference(text=text, sources=(spot.sentence.message.message_id,)), talk.worth(spot.place), spot.place
-            )
+    """Yield what the user likes, dislikes and prefers, instructions for all later answers, and habits.
 
-
-def _says_so(spot: Spot) -> bool:
-    cues = spot.sentence.cues
-    rest = "".join(spot.sentence.clauses[spot.clause + 1 : spot.sentence.told])
-    if (wanted := cues.standing.match(spot.text + rest)) and spot.real(0):
-        return tells(captured(wanted))
-    liked = cues.likes.search(spot.text)
-    if not liked or cues.points.match(spot.text) or not spot.real(liked.start()):
-        return False
-    what = captured(liked)
-    return tells(what) and not cues.vague.fullmatch(trimmed(what))
+    A habit ("every Friday I …") is an observed preference: the user says what he does, not what he likes.
+    """
+    for line in talk.of(PREFERENCE):
+        habit = line.sentence.cues.habits.search(line.text) is not None
+        yield Found(Preference(text=line.text, observed=habit, sources=(line.message_id,)), line.worth, line.at)
 
 
 class _Choice(NamedTuple):
@@ -79,5 +78,5 @@ def _habits(choices: dict[str, list[_Choice]]) -> Iterator[Found[Preference]]:
             yield Found(
                 Preference(text=shortest.text, observed=True, sources=sources),
                 OBSERVED_WORTH + len(sources),
-                shortest.place,
+                (shortest.place, 0),
             )

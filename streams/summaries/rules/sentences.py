@@ -42,6 +42,17 @@ _CALLED: Final = re.compile(r"\s*[A-Z][a-z]+[,.!…\s]*")
 
 _SHORT: Final = re.compile(r"\b(?:Mrs?|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx|Inc|Ltd|Jr|Sr)$")
 _PAUSE: Final = re.compile(r"[，：；]|[,:;](?=[\s\u4e00-\u9fff])|\s*[—–]+|\s-+(?=\s)")
+_JOINED: Final = re.compile(
+    r"\s(?=(?:but|because|cause|cuz|although|though|which|so(?! (?:much|many|far|long|on)\b)"
+    r"|(?:and|or|then) (?!i (?:are|were)\b)(?:i|we|you|he|she|it|they|my|our|his|her|their|the)(?:'\w+)?"
+    r"|aber|weil|denn|obwohl|sondern|damit|und (?:ich|wir|er|sie|es|mein\w*|der|die|das)"
+    r"|pero|porque|aunque|así que|y (?:yo|me|mi|mis|nos|el|la|los|las))\s)"
+    r"|(?<=[\u3040-\u30ff\u4e00-\u9fff])(?:ので|けど|から(?=[\u3040-\u30ff\u4e00-\u9fff]))、?"
+    r"|(?<=[\uac00-\ud7a3])(?:는데|니까|지만|어서|아서|라서)\s",
+    re.IGNORECASE,
+)
+"""Where words join two clauses: chats have them without a pause."""
+
 _ASKED: Final = re.compile(r"[?？؟][”\"』」）)~～!！。.\s]*$|(?:吗|你呢|您呢)[~～!！。.\s]*$")
 _LINK: Final = re.compile(
     r"\s(?:and|or|but|so|because|since|if|when|while|which|that|who|where|after|before|until|with|without|for|from|in|on"
@@ -157,7 +168,7 @@ def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:
         listed = _LISTED.match(line)
         bare = " ".join((line[listed.end() :] if listed else line).split())
         for sentence in filter(None, map(str.strip, _at(_ends(bare), bare))):
-            clauses = _at(_pauses(sentence), sentence)
+            clauses = _at(sorted({*_pauses(sentence), *_joints(sentence)}), sentence)
             opened = _opened(clauses, cues)
             yield Sentence(sentence, clauses, opened, _told(opened, cues), turn, message, cues)
 
@@ -201,6 +212,10 @@ def _ends(text: str) -> list[int]:
 
 def _pauses(text: str) -> list[int]:
     return [mark.end() for mark in _outside(_PAUSE.finditer(text), text)]
+
+
+def _joints(text: str) -> list[int]:
+    return [mark.end() for mark in _outside(_JOINED.finditer(text), text)]
 
 
 def _at(ends: Sequence[int], text: str) -> tuple[str, ...]:

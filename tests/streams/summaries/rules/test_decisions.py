@@ -148,4 +148,5 @@ def test_a_choice_that_is_said_again_is_one_decision() -> None:
 
 
 def test_agreeing_to_what_is_no_tool_is_no_technical_decision() -> None:
-    assert summary("What now?", "A: We could take a walk.", "OK, let's do that.").decisions == ()
+    found = summary("What now?", "A: We could take a walk.", "OK, let's do that.").decisions
+    assert not any(decision.technical for decision in found)

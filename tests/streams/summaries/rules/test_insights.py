@@ -21,8 +21,12 @@ from tests.streams.summaries.rules.talking import summary
     ],
 )
 def test_facts_of_the_users_life_and_conclusions_are_insights(said: str) -> None:
-    (insight,) = summary(said, "A: 嗯").insights
-    assert (insight.text, insight.sources) == (said, ("m0",))
+    """One with two facts may be two lines."""
+    found = summary(said, "A: 嗯").insights
+    assert all(insight.text in said for insight in found)
+    assert found[0].text[:5] == said[:5]
+    assert found[-1].text[-5:] == said[-5:]
+    assert {insight.sources for insight in found} == {("m0",)}
 
 
 @pytest.mark.parametrize(
