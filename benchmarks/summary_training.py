@@ -1,6 +1,6 @@
 """Fits the model that says which clauses of a day are worth a line, and reports how well it finds them.
 
-    python benchmarks/summary_training.py [--folds N] [--write]
+    python benchmarks/summary_training.py [--folds N] [--only embedded|alone] [--write]
 
 The data are `summary_dialogues/*.txt`, our own invented dialogues with marks (`evidence/marked_dialogues.py`), and
 each message of the user once more, without the others: so the model learns what words say by themselves. Two models
@@ -35,11 +35,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.evidence.marked_dialogues import Labelled, alone, labelled
 from streams.summaries.rules.kinds import (
     BUCKETS,
+    EMBEDDED_SCALE,
     FILE,
     KINDS,
     NONE,
     SHAPE_SCALE,
     SHAPES,
+    Embed,
     Features,
     encoder,
     features,
@@ -67,7 +69,7 @@ class Fitted(NamedTuple):
     bias: NDArray[np.float64]
 
 
-def matrix(found: Sequence[Features]) -> Any:
+def matrix(found: Sequence[Features], embed: Embed | None) -> Any:
     """The features of all clauses, sparse[clauses, buckets + shapes + embedded]."""
     from scipy import sparse
 
@@ -78,9 +80,21 @@ def matrix(found: Sequence[Features]) -> Any:
         [
             _rows(ngrams, scales, BUCKETS),
             _rows(shapes, [np.full(len(row), SHAPE_SCALE) for row in shapes], SHAPES),
-            sparse.csr_matrix(np.vstack([each.embedded for each in found])),
+            sparse.csr_matrix(np.vstack([_embedded(each, embed) for each in found])),
         ]
     ).tocsr()
+
+
+def _embedded(found: Features, embed: Embed | None) -> NDArray[np.float32]:
+    """The embeddings of each clause's texts, on the side of its speaker; no columns without an encoder."""
+    clauses = len(found.rows)
+    if embed is None:
+        return np.empty((clauses, 0), np.float32)
+    vectors = embed(found.texts)
+    vectors = np.vstack([vectors, np.zeros_like(vectors[:1])])
+    joined = vectors[found.rows].reshape(clauses, -1) * np.float32(EMBEDDED_SCALE)
+    user = found.by_user[:, None]
+    return np.hstack([joined * user, joined * ~user])
 
 
 def _rows(rows: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]], columns: int) -> Any:
@@ -144,7 +158,8 @@ def fingerprint() -> NDArray[np.uint8]:
     for path in sorted(DIALOGUES.glob("*.txt")):
         found.update(path.read_bytes())
     for day in labelled(DIALOGUES / f"{SPECIFIED}.txt"):
-        for row in (*features(day.sentences, None).ngrams, *features(day.sentences, None).shapes):
+        known = features(day.sentences)
+        for row in (*known.ngrams, *known.shapes):
             found.update(np.sort(row).tobytes())
     return np.frombuffer(found.digest(), np.uint8)
 
@@ -179,9 +194,10 @@ def main(folds: int, write: bool, only: tuple[str, ...]) -> None:
     names = [day.name for day in days for _ in day.kinds]
     languages = np.array([_language_of(name) for name in names])
     kinds = np.array([kind for day in days for kind in day.kinds])
+    found_in = [features(day.sentences) for day in days]
     models = {}
     for name in only or ("embedded", "alone"):
-        known = matrix([features(day.sentences, embed if name == "embedded" else None) for day in days])
+        known = matrix(found_in, embed if name == "embedded" else None)
         click.echo(f"{name}: {judged_clauses} clauses of dialogues, {len(kinds)} with those of messages alone")
         if folds:
             found = cross_validated(known, kinds, names, STRENGTH[name], folds)

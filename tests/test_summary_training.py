@@ -60,7 +60,7 @@ def test_the_shipped_weights_are_fitted_to_these_dialogues() -> None:
 def few() -> tuple[object, np.ndarray, list[str]]:
     """The features, kinds and names of some dialogues' clauses."""
     days = list(labelled(DIALOGUES / "specified.txt"))
-    known = matrix([features(day.sentences, encoder()) for day in days])
+    known = matrix([features(day.sentences) for day in days], encoder())
     return (
         known,
         np.array([kind for day in days for kind in day.kinds]),
@@ -73,10 +73,10 @@ def test_what_is_fitted_is_what_runs(few: tuple[object, np.ndarray, list[str]]) 
     known, kinds, names = few
     fitted = fit(known, kinds, weights(names), 2.0)
     sentences = next(iter(labelled(DIALOGUES / "en.txt"))).sentences
-    found = features(sentences, encoder())
+    found = features(sentences)
     parts = np.split(fitted.coefficients, [BUCKETS, BUCKETS + SHAPES])
-    ran = Weights(*(part.astype(np.float32) for part in (*parts, fitted.bias))).probabilities(found)
-    np.testing.assert_allclose(ran, judged(matrix([found]), fitted), atol=1e-4)
+    ran = Weights(*(part.astype(np.float32) for part in (*parts, fitted.bias))).probabilities(found, encoder())
+    np.testing.assert_allclose(ran, judged(matrix([found], encoder()), fitted), atol=1e-4)
 
 
 @pytest.mark.slow

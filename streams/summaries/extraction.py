@@ -19,15 +19,15 @@ class Failed(NamedTuple):
 def made(orders: Sequence[Order], seconds: float) -> list[Draft | Failed]:
     """Make a summary for each order. If one takes more than `seconds` of CPU time, the process ends (SIGPROF).
 
-    The time that the first call takes to read the encoder and the weights does not count.
+    The time that the first one takes to read the encoder and the weights does not count.
     """
-    ready()
     return [_made_within(seconds, order) for order in orders]
 
 
 def _made_within(seconds: float, order: Order) -> Draft | Failed:
-    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
+        ready()
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         return drafted(order)
     except Exception as exc:
         return Failed(type(exc).__name__)

@@ -14,7 +14,7 @@ from streams.summaries.rules.drafting import Draft, Order
 
 log = logging.getLogger(__name__)
 
-#: Limit of a summary's CPU time (seconds). The longest conversation that is read takes less than one second.
+#: Limit of a summary's CPU time (seconds). The longest conversation that is read takes some six seconds.
 MOST_SECONDS: Final = 20.0
 #: The niceness of the process, so that intake goes first if cores are scarce. With a higher niceness, summaries would
 #: get no time under a steady load.

@@ -1,10 +1,9 @@
-"""Cues for preferences, decisions, tasks and problems in a language: patterns over clauses, read from a data file.
+"""Cues of a language: patterns over clauses, read from a data file. They say where a line begins and ends.
 
 A section of the file begins with its name in brackets. Each line of a section is an alternative of its pattern, and
-`#` begins a comment. `{name}` stands for the pattern of an earlier section, or for a word class of the estimator,
-whose name is a letter. If a pattern has a capturing group, it captures the subject of the item: the thing that is
-liked or chosen, or the task. An apostrophe stands for both of its forms (' and ’), so it cannot be used inside a
-character class.
+`#` begins a comment. `{name}` stands for the pattern of an earlier section. If a pattern has a capturing group, it
+captures the task, the reason, or the chosen thing. An apostrophe stands for both of its forms (' and ’), so it cannot
+be used inside a character class.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Final, Self
-
-from streams.language.signals import Lexicon
 
 _TITLE: Final = re.compile(r"\[([a-z_]+)\]")
 _NAMED: Final = re.compile(r"\{([A-Za-z_]+)\}")
@@ -29,7 +26,7 @@ class Cues:
     openers: re.Pattern[str]
     """First: any number of words that are not part of the clause itself, such as "well, by the way"."""
     idle: re.Pattern[str]
-    """Small talk, and talk about the conversation itself. It gives no topic and no insight."""
+    """Small talk, and talk about the conversation itself. It gives no topic."""
     asks: re.Pattern[str]
     """First: a question, with or without a question mark."""
     styles: re.Pattern[str]
@@ -52,6 +49,8 @@ class Cues:
     """First: a new subject."""
     offers: re.Pattern[str]
     """Captures what a speaker proposes or promises."""
+    refuses: re.Pattern[str]
+    """First: a proposal is refused."""
     worked: re.Pattern[str]
     """The end of a step that helped: "clearing the cache did"."""
     habits: re.Pattern[str]
@@ -69,12 +68,9 @@ class Cues:
         return pattern
 
     @classmethod
-    def read(cls, name: str, lexicon: Lexicon) -> Self:
+    def read(cls, name: str) -> Self:
         """Read the cues of a language from the data file `name` in this folder."""
-        classes: dict[str, list[str]] = {}
-        for word, letter in lexicon.letter_of.items():
-            classes.setdefault(letter, []).append(re.escape(word))
-        sections = {letter: sorted(words, key=len, reverse=True) for letter, words in classes.items()}
+        sections: dict[str, list[str]] = {}
         lines: list[str] = []
         for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
             if title := _TITLE.fullmatch(line):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from schemas.summaries import Decision
@@ -26,44 +27,84 @@ REASON_TURNS: Final = 1
 
 
 def decisions(talk: Talk) -> Iterator[Found[Decision]]:
-    """Yield what was decided, each with the reason that is nearest to it, if one is given.
+    """Yield what was decided, each with its reason, if one is given.
 
-    A decision that the assistant words is one that the user accepts, so the user's next message is a source, too. A
-    repeated choice of a tool is yielded once.
+    A reason belongs to the decision in its own sentence, or else to the nearest decision that has none, if it begins
+    its sentence or is about the same. A repeated choice of a tool is yielded once. Proposals that the user refuses
+    are left out.
     """
-    reasons = talk.of(REASON)
-    found: dict[frozenset[str], Found[Decision]] = {}
-    for line in talk.of(DECISION):
-        decision = _decision(talk, line, reasons)
-        tools = frozenset(map(str.casefold, _TOOL.findall(decision.text))) if decision.technical else None
-        key = tools or frozenset({f"{line.place} {line.first}"})
-        one = Found(decision, line.worth, line.at)
-        found[key] = _joined(found[key], one) if key in found else one
-    yield from found.values()
+    lines = [line for line in talk.of(DECISION) if not refused(talk, line)]
+    reasons = _reasons(lines, talk.of(REASON))
+    found: list[Found[Decision]] = []
+    for line in lines:
+        one = Found(_decision(talk, line, reasons.get(line.at)), line.worth, line.at)
+        same = next((place for place, other in enumerate(found) if _same_tool(one.item, other.item)), None)
+        if same is None:
+            found.append(one)
+        else:
+            found[same] = _joined(found[same], one)
+    yield from found
 
 
-def _decision(talk: Talk, line: Line, reasons: list[Line]) -> Decision:
-    """Return the decision of a line. The reason that is found for it is removed from `reasons`."""
-    text, reason = parted(line.text, line.sentence.cues)
-    if not line.sentence.by_user and (offer := line.sentence.cues.offers.search(text)):
+def _reasons(lines: list[Line], reasons: list[Line]) -> dict[tuple[int, int], Line]:
+    """Return the reasons of decisions, by the place of the decision."""
+    found: dict[tuple[int, int], Line] = {}
+    free: list[Line] = []
+    for why in reasons:
+        own = [line for line in lines if line.place == why.place and line.at not in found]
+        if own:
+            found[min(own, key=lambda line: abs(line.first - why.first)).at] = why
+        else:
+            free.append(why)
+    for why in free:
+        near = [line for line in lines if line.at not in found and _near(line, why) and _of_same(line, why)]
+        if near:
+            found[min(near, key=lambda line: (abs(line.place - why.place), line.place > why.place)).at] = why
+    return found
+
+
+def _of_same(line: Line, why: Line) -> bool:
+    """True if a reason begins its sentence, or if what it is said of has words of the decision."""
+    return not why.first or not content(why.sentence.span(0, why.first)).isdisjoint(content(line.text))
+
+
+def _near(line: Line, why: Line) -> bool:
+    turn, other = line.sentence.turn, why.sentence.turn
+    return turn.session_id == other.session_id and abs(turn.number - other.number) <= REASON_TURNS
+
+
+def _decision(talk: Talk, line: Line, why: Line | None) -> Decision:
+    cues = line.sentence.cues
+    text, reason = parted(line.text, cues)
+    if not line.sentence.by_user and (offer := cues.offers.search(text)):
         text = captured(offer).strip() or text
-    sources = [line.message_id, *accepted_in(talk, line)]
+    sources = [line.message_id, *answered_in(talk, line)]
     if len(content(text)) <= FEW_WORDS and (asked := _asked_before(talk, line)):
-        text = shortened(_about(asked, text), ITEM_CHARS)
-        sources.append(asked.message.message_id)
-    if not reason and (why := _reason_of(line, reasons)):
-        reasons.remove(why)
-        reason = why.text
+        answer, text = text, shortened(_about(asked, text), ITEM_CHARS)
+        sources += [asked.message.message_id] if text != answer else []
+    if not reason and why:
+        because = why.sentence.cues.because.match(why.text)
+        reason = captured(because) if because else why.text
         sources.append(why.message_id)
     if not reason and line.last < len(line.sentence.clauses):
-        because = line.sentence.cues.because.match(line.sentence.clauses[line.last].lstrip())
+        because = cues.because.match(line.sentence.clauses[line.last].lstrip())
         reason = captured(because) if because else ""
     return Decision(
         text=text,
-        reason=shortened(trimmed(_bare(reason, line)), ITEM_CHARS),
-        technical=line.sentence.cues.technical.search(text) is not None,
+        reason=shortened(trimmed(reason), ITEM_CHARS),
+        technical=cues.technical.search(text) is not None,
         sources=tuple(dict.fromkeys(sources)),
     )
+
+
+def _same_tool(one: Decision, other: Decision) -> bool:
+    """True if two technical decisions name the same tools, and one of them says nearly nothing else."""
+    if not (one.technical and other.technical):
+        return False
+    tools, others = (set(_TOOL.findall(each.text)) for each in (one, other))
+    names = content(" ".join(tools))
+    fewest = min(len(content(each.text) - names) for each in (one, other))
+    return bool(tools) and tools == others and fewest <= 1
 
 
 def _joined(one: Found[Decision], again: Found[Decision]) -> Found[Decision]:
@@ -75,10 +116,10 @@ def _joined(one: Found[Decision], again: Found[Decision]) -> Found[Decision]:
 
 def _asked_before(talk: Talk, line: Line) -> Sentence | None:
     """Return the question before a line of the user, or None if the last sentence of the other speaker is none."""
-    before = talk.sentences[: line.place]
-    while before and before[-1].message is line.sentence.message:
-        before.pop()
-    asked = before[-1] if before and line.sentence.by_user else None
+    place = line.place - 1
+    while place >= 0 and talk.sentences[place].message is line.sentence.message:
+        place -= 1
+    asked = talk.sentences[place] if place >= 0 and line.sentence.by_user else None
     if asked is None or asked.by_user or not asked.asked:
         return None
     return asked if asked.turn.session_id == line.sentence.turn.session_id else None
@@ -87,35 +128,28 @@ def _asked_before(talk: Talk, line: Line) -> Sentence | None:
 def _about(asked: Sentence, answer: str) -> str:
     """Return an answer of few words after what the question was about, its longest noun phrase: "colour: grey"."""
     tongue = tongue_of(asked.message.content)
-    clauses = asked.opened[asked.told :] or asked.opened
-    phrases = [phrase for clause in clauses for phrase in read_clause(clause, tongue).phrases]
+    clauses = (asked.opened[asked.told :], asked.opened)
+    named_in = ([phrase for clause in some for phrase in read_clause(clause, tongue).phrases] for some in clauses)
+    phrases = next(filter(None, named_in), [])
     named = max(phrases, key=lambda phrase: phrase.size, default=None)
     if named is None or content(named.text) & content(answer):
         return answer
     return f"{named.text}{'：' if asked.cues is CHINESE else ': '}{answer}"
 
 
-def _reason_of(line: Line, reasons: list[Line]) -> Line | None:
-    """Return the reason that stands nearest to a decision, first in its own sentence, or None if none is near."""
-    near = [
-        why
-        for why in reasons
-        if why.sentence.turn.session_id == line.sentence.turn.session_id
-        and abs(why.sentence.turn.number - line.sentence.turn.number) <= REASON_TURNS
-    ]
-    return min(near, key=lambda why: (abs(why.place - line.place), why.place < line.place), default=None)
+def refused(talk: Talk, line: Line) -> bool:
+    """True if the assistant says the line, and the user's next message begins with a refusal."""
+    answer = None if line.sentence.by_user else _answer(talk, line)
+    return answer is not None and answer.cues.refuses.match(answer.text) is not None
 
 
-def _bare(reason: str, line: Line) -> str:
-    """Return a reason without "because"."""
-    because = line.sentence.cues.because.match(reason)
-    return because[because.lastindex or 0] if because else reason
+def answered_in(talk: Talk, line: Line) -> list[str]:
+    """Return the id of the user's message that follows a line of the assistant; nothing for the user's own lines."""
+    answer = None if line.sentence.by_user else _answer(talk, line)
+    return [answer.message.message_id] if answer else []
 
 
-def accepted_in(talk: Talk, line: Line) -> list[str]:
-    """Return the id of the user's message after a line of the assistant; nothing for the user's own lines."""
-    if line.sentence.by_user:
-        return []
-    later = talk.sentences[line.place + 1 :]
+def _answer(talk: Talk, line: Line) -> Sentence | None:
     session = line.sentence.turn.session_id
-    return [one.message.message_id for one in later if one.by_user and one.turn.session_id == session][:1]
+    later = islice(talk.sentences, line.place + 1, None)
+    return next((one for one in later if one.by_user and one.turn.session_id == session), None)

@@ -43,6 +43,15 @@ NEAR: Final = 8
 PIECE: Final = 4
 """A longer word is also read by its first four and last three letters, so that its forms have something in common."""
 
+SIDES, TEXTS = 2, 4
+"""Embeddings have coefficients for two speakers, and for four texts: see `Features`."""
+
+TOGETHER: Final = 512
+"""The number of texts that are embedded at a time."""
+
+MOST_CLAUSES: Final = 6_000
+"""Maximum number of clauses of a day that are read, which takes some three seconds."""
+
 MOST_WORDS: Final = 60
 """Maximum number of words that are read of a clause."""
 
@@ -64,30 +73,55 @@ Embed = Callable[[Sequence[str]], Floats]
 
 
 class Features(NamedTuple):
-    """The features of a day's clauses: for each one, the indexes of its n-grams, of its shape, and its embedding.
+    """The features of a day's clauses: of each one, the indexes of its n-grams and of its shape, and texts to embed.
 
-    `embedded` is float32[clauses, 2 · 4 · 512], or has no columns without an encoder.
+    `texts` are all texts once. `rows` has, for each clause, the indexes of its own text, of its sentence, and of the
+    sentences before and after its message, int64[clauses, 4]; -1 if there is none. `by_user` is bool[clauses].
     """
 
     ngrams: list[NDArray[np.int64]]
     shapes: list[NDArray[np.int64]]
-    embedded: Floats
+    texts: list[str]
+    rows: NDArray[np.int64]
+    by_user: NDArray[np.bool_]
 
 
 class Weights:
-    """The coefficients of the linear model: of n-grams, of shapes, of embeddings, and the bias, for each kind."""
+    """The coefficients of the linear model: of n-grams, of shapes, of embeddings, and the bias, for each kind.
+
+    `embedded` is float32[2 · 4 · 512, kinds]: for the user's clauses and for the assistant's, for each of the four
+    texts. It has no rows if the model reads no embeddings.
+    """
 
     def __init__(self, ngrams: Floats, shapes: Floats, embedded: Floats, bias: Floats) -> None:
-        self._ngrams, self._shapes, self._embedded, self._bias = ngrams, shapes, embedded, bias
+        self._ngrams, self._shapes, self._bias = ngrams, shapes, bias
+        size = len(embedded) // (SIDES * TEXTS)
+        parts = embedded.reshape(SIDES, TEXTS, size, len(KINDS)) * np.float32(EMBEDDED_SCALE)
+        self._embedded: Final = parts.transpose(2, 0, 1, 3).reshape(size, SIDES * TEXTS * len(KINDS))
 
-    def probabilities(self, features: Features) -> Floats:
+    def probabilities(self, features: Features, embed: Embed | None) -> Floats:
         """Return the probability of each kind for each clause, float32[clauses, kinds]."""
         odds = np.tile(self._bias, (len(features.ngrams), 1))
         for row, (ngrams, shapes) in enumerate(zip(features.ngrams, features.shapes, strict=True)):
             odds[row] += self._ngrams[ngrams].sum(axis=0) * ngram_scale(len(ngrams))
             odds[row] += self._shapes[shapes].sum(axis=0) * SHAPE_SCALE
-        odds += features.embedded @ self._embedded
+        if embed:
+            side = (~features.by_user).astype(np.int64)
+            said = self._of_texts(features.texts, embed)
+            for place in range(TEXTS):
+                odds += said[features.rows[:, place], side, place]
         return softmax(odds)
+
+    def _of_texts(self, texts: Sequence[str], embed: Embed) -> Floats:
+        """Return what each text says for each kind, by side and place, float32[texts + 1, 2, 4, kinds].
+
+        The last row, which the index -1 means, is of no text.
+        """
+        found = np.zeros((len(texts) + 1, SIDES * TEXTS * len(KINDS)), np.float32)
+        for start in range(0, len(texts), TOGETHER):
+            some = [text.encode("utf-8", "replace").decode() for text in texts[start : start + TOGETHER]]
+            found[start : start + len(some)] = embed(some) @ self._embedded
+        return found.reshape(-1, SIDES, TEXTS, len(KINDS))
 
 
 def softmax(odds: Any) -> Floats:
@@ -103,30 +137,45 @@ def ngram_scale(count: int) -> float:
 
 
 def probabilities(sentences: Sequence[Sentence]) -> list[Floats]:
-    """Return the probabilities of the kinds for the clauses of each sentence, a float32[clauses, kinds] for each."""
-    if not sentences:
-        return []
+    """Return the probabilities of the kinds for the clauses of each sentence, a float32[clauses, kinds] for each.
+
+    Of a day with more than `MOST_CLAUSES` clauses, only the last sentences are read: all others are of no kind.
+    """
+    counts = [len(sentence.clauses) for sentence in sentences]
+    first, left = len(sentences), MOST_CLAUSES
+    while first and counts[first - 1] <= left:
+        first -= 1
+        left -= counts[first]
+    none = np.eye(1, len(KINDS), NONE, np.float32)
+    unread = [np.repeat(none, count, axis=0) for count in counts[:first]]
+    if first == len(sentences):
+        return unread
     embed = encoder()
-    found = loaded("embedded" if embed else "alone").probabilities(features(sentences, embed))
-    return np.split(found, np.cumsum([len(sentence.clauses) for sentence in sentences])[:-1])
+    found = loaded("embedded" if embed else "alone").probabilities(features(sentences[first:]), embed)
+    return unread + np.split(found, np.cumsum(counts[first:])[:-1])
 
 
-def features(sentences: Sequence[Sentence], embed: Embed | None) -> Features:
+def features(sentences: Sequence[Sentence]) -> Features:
     """Return the features of all clauses of a day, in their order."""
     ngrams: list[NDArray[np.int64]] = []
     shapes: list[NDArray[np.int64]] = []
-    texts: list[tuple[str, ...]] = []
-    by_user: list[bool] = []
+    place_of: dict[str, int] = {}
+    rows: list[list[int]] = []
     words = [[words_of(clause) for clause in sentence.clauses] for sentence in sentences]
     before, after = _neighbours(sentences)
     for place, sentence in enumerate(sentences):
+        near = [None if at is None else sentences[at] for at in (before[place], after[place])]
+        said = [sentence.text, *(None if each is None else each.text for each in near)]
+        asked = near[0] is not None and near[0].asked
         for clause, text in enumerate(sentence.clauses):
             ngrams.append(_indexes(_ngrams(sentences, words, place, clause, before[place], after[place]), BUCKETS))
-            shapes.append(_indexes(_shape(sentence, words[place][clause], clause, before[place]), SHAPES))
-            near = (sentences[at].text if at is not None else "" for at in (before[place], after[place]))
-            texts.append((text, sentence.text, *near))
-            by_user.append(sentence.by_user)
-    return Features(ngrams, shapes, _embedded(texts, by_user, embed))
+            shapes.append(_indexes(_shape(sentence, words[place][clause], clause, asked=asked), SHAPES))
+            texts = (text, *said)
+            rows.append([-1 if one is None else place_of.setdefault(one, len(place_of)) for one in texts])
+    by_user = [sentence.by_user for sentence in sentences for _ in sentence.clauses]
+    return Features(
+        ngrams, shapes, list(place_of), np.array(rows, np.int64).reshape(-1, TEXTS), np.array(by_user, np.bool_)
+    )
 
 
 def _neighbours(sentences: Sequence[Sentence]) -> tuple[list[int | None], list[int | None]]:
@@ -200,13 +249,13 @@ def _grams(words: Sequence[str], most: int, most_characters: int) -> Iterator[st
             yield ("" if unspaced else " ").join(words[start : start + count])
 
 
-def _shape(sentence: Sentence, words: Sequence[str], clause: int, before: int | None) -> Iterator[str]:
+def _shape(sentence: Sentence, words: Sequence[str], clause: int, *, asked: bool) -> Iterator[str]:
     role = "u" if sentence.by_user else "a"
     yield role
     yield f"{role} long {min(6, len(words) // 3)}"
     yield f"{role} asked {clause >= sentence.told}"
     yield f"{role} place {min(clause, 2)} {min(2, len(sentence.clauses) - clause)}"
-    yield f"{role} answers {before is not None and sentence.asked}"
+    yield f"{role} answers {asked}"
     if "0" in words:
         yield f"{role} number"
     if _CAPITAL.search(sentence.clauses[clause].strip()):
@@ -224,20 +273,6 @@ def _shape(sentence: Sentence, words: Sequence[str], clause: int, before: int | 
 
 def _indexes(named: Iterator[str], size: int) -> NDArray[np.int64]:
     return np.fromiter({crc32(name.encode("utf-8", "surrogatepass")) % size for name in named}, np.int64)
-
-
-def _embedded(texts: Sequence[tuple[str, ...]], by_user: Sequence[bool], embed: Embed | None) -> Floats:
-    """Return the embeddings of each clause, its sentence, and its neighbours, on the side of its speaker."""
-    if embed is None or not texts:
-        return np.empty((len(texts), 0), np.float32)
-    unique = list(dict.fromkeys(text for some in texts for text in some if text))
-    place_of = {text: place for place, text in enumerate(unique)}
-    vectors = embed(unique)
-    vectors = np.vstack([vectors, np.zeros_like(vectors[:1])])
-    rows = np.array([[place_of.get(text, len(unique)) for text in some] for some in texts])
-    joined = vectors[rows].reshape(len(texts), -1) * EMBEDDED_SCALE
-    user = np.array(by_user)[:, None]
-    return np.hstack([joined * user, joined * ~user]).astype(np.float32)
 
 
 def ready() -> None:

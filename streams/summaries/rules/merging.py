@@ -20,7 +20,7 @@ from streams.summaries.rules.talk import NEAR, Wording
 Kind = TypeVar("Kind", Preference, Decision, Todo, Problem, Insight)
 Item = TypeVar("Item", Topic, Preference, Decision, Todo, Problem, Insight)
 
-#: Fields that are filled in from an item's repetitions if they are empty.
+#: Fields of which the last one that is not empty is kept: it may correct an earlier one.
 _ADDED: Final = ("reason", "when", "solution")
 #: Fields that are true only if they are true in all repetitions of an item.
 _DOUBTS: Final = ("observed", "inferred")
@@ -155,7 +155,7 @@ def _united(group: _Same[Kind]) -> Kind:
     fields: dict[str, object] = {"sources": _sources(group)}
     for name, value in item:
         if name in _ADDED:
-            fields[name] = value or next(filter(None, (getattr(other, name) for other in in_order[::-1])), "")
+            fields[name] = next(filter(None, (getattr(other, name) for other in in_order[::-1])), "")
         elif name in _DOUBTS:
             fields[name] = all(getattr(other, name) for other in in_order)
         elif isinstance(value, bool):

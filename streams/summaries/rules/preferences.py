@@ -62,7 +62,7 @@ def observed(talk: Talk) -> Iterator[Found[Preference]]:
                 chosen += tools
                 named = content(" ".join(tool for tool, _ in tools))
                 for wish in cues.wishes.finditer(text):
-                    chosen += [(f"wish {word}", captured(wish)) for word in content(captured(wish)) - named]
+                    chosen += [(f"wish {word}", captured(wish)) for word in sorted(content(captured(wish)) - named)]
                 for kind, words in chosen:
                     choices[kind].append(_Choice(trimmed(words), sentence.message.message_id, place))
     yield from _habits(choices)

@@ -69,5 +69,5 @@ def problems(talk: Talk) -> Iterator[Found[Problem]]:
 
 
 def _same(problem: _Problem, line: Line) -> bool:
-    """True for a further line of the same message, and for a repetition."""
-    return problem.last.sentence.message is line.sentence.message or alike(problem.line.text, line.text)
+    """True for a further line of the same sentence, and for a repetition."""
+    return problem.last.sentence is line.sentence or alike(problem.line.text, line.text)

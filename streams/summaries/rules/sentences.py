@@ -10,15 +10,14 @@ from typing import Final
 
 from schemas.conversations import Role
 from schemas.exchanges import Message
-from streams.language import reading_en, reading_zh
 from streams.language.estimator import READ_CHARS
 from streams.language.scripts import is_chinese
 from streams.summaries.rules.cues import Cues, captured
 from streams.summaries.rules.turns import Turn
 from tables.search.tokens import tokens, weight
 
-CHINESE: Final = Cues.read("cues_zh.txt", reading_zh.LEXICON)
-ENGLISH: Final = Cues.read("cues_en.txt", reading_en.LEXICON)
+CHINESE: Final = Cues.read("cues_zh.txt")
+ENGLISH: Final = Cues.read("cues_en.txt")
 
 ITEM_CHARS: Final = 120
 """Maximum number of characters of an item. A longer item is cut after the last clause that fits."""
@@ -143,11 +142,6 @@ def parted(text: str, cues: Cues) -> tuple[str, str]:
     if why and (before := trimmed(text[: why.start()])):
         return before, trimmed(captured(why))
     return text, ""
-
-
-def quoted(text: str, at: int) -> bool:
-    """True if the character at index `at` is inside a title, a quotation or an address."""
-    return any(start <= at < end for start, end in _wholes(text))
 
 
 def sentences_of(turns: Iterable[Turn]) -> list[Sentence]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from schemas.summaries import Todo
 from streams.summaries.rules.cues import captured
-from streams.summaries.rules.decisions import accepted_in
+from streams.summaries.rules.decisions import answered_in, refused
 from streams.summaries.rules.kinds import TASK
 from streams.summaries.rules.lines import Line
 from streams.summaries.rules.sentences import tells, trimmed
@@ -24,8 +24,8 @@ def todos(talk: Talk) -> Iterator[Found[Todo]]:
     """
     for line in talk.of(TASK):
         what, when, named = _task(line)
-        if tells(what):
-            sources = (line.message_id, *accepted_in(talk, line))
+        if tells(what) and not refused(talk, line):
+            sources = (line.message_id, *answered_in(talk, line))
             yield Found(Todo(text=what, when=when, inferred=not named, sources=sources), line.worth, line.at)
 
 

@@ -150,3 +150,32 @@ def test_a_choice_that_is_said_again_is_one_decision() -> None:
 def test_agreeing_to_what_is_no_tool_is_no_technical_decision() -> None:
     found = summary("What now?", "A: We could take a walk.", "OK, let's do that.").decisions
     assert not any(decision.technical for decision in found)
+
+
+def test_each_decision_has_its_own_reason() -> None:
+    sold, chosen = summary(
+        "I decided to sell the car. We're going with PostgreSQL because the team knows it."
+    ).decisions
+    assert (sold.text, sold.reason) == ("I decided to sell the car", "")
+    assert (chosen.text, chosen.reason) == ("We're going with PostgreSQL", "the team knows it")
+
+
+def test_what_the_user_refuses_is_no_decision() -> None:
+    proposal = "A: Let's go with FAISS for the index."
+    assert summary("Which index?", proposal, "OK, good.").decisions
+    assert summary("Which index?", proposal, "No, I don't want that.").decisions == ()
+
+
+def test_a_choice_that_is_taken_back_is_another_decision() -> None:
+    said = (
+        "We decided to use DuckDB for the reports.",
+        "A: ok",
+        "We decided to use DuckDB no longer for the intake.",
+    )
+    assert [decision.sources for decision in summary(*said).decisions] == [("m0",), ("m2",)]
+
+
+def test_a_short_answer_stands_after_what_was_asked() -> None:
+    (decision,) = summary("A: Which colour do you want for the tiles, grey or white?", "grey").decisions
+    assert decision.text == "colour: grey"
+    assert set(decision.sources) == {"m0", "m1"}

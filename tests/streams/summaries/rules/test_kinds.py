@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,8 +48,7 @@ def test_the_kinds_of_a_day() -> None:
 
 def test_without_the_encoder_there_are_other_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "encoder", lambda: None)
-    assert features(said(*DAY), None).embedded.shape == (len(likeliest(*DAY)), 0)
-    assert {"insight", "preference", "decision"} <= set(likeliest(*DAY))
+    assert {"insight", "preference"} <= set(likeliest(*DAY))
 
 
 def test_what_was_said_before_tells_what_an_answer_is() -> None:
@@ -61,7 +62,7 @@ def test_what_was_said_before_tells_what_an_answer_is() -> None:
 @given(st.lists(st.text(max_size=30), max_size=5))
 def test_chances_are_chances_whatever_is_said(texts: list[str]) -> None:
     sentences = said(*[text or "?" for text in texts])
-    found = features(sentences, None)
+    found = features(sentences)
     assert all(0 <= index < BUCKETS for row in found.ngrams for index in row)
     assert all(0 <= index < SHAPES for row in found.shapes for index in row)
     for sentence, chances in zip(sentences, probabilities(sentences), strict=True):
@@ -72,3 +73,21 @@ def test_chances_are_chances_whatever_is_said(texts: list[str]) -> None:
 def test_nothing_said_has_no_kinds() -> None:
     assert probabilities([]) == []
     assert extracted([]).insights == ()
+
+
+def test_of_a_very_long_day_the_last_sentences_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So time and memory have a bound, whatever a user sends."""
+    day = said(*DAY)
+    last = sum(len(sentence.clauses) for sentence in day[-2:])
+    monkeypatch.setattr(kinds, "MOST_CLAUSES", last)
+    found = probabilities(day)
+    assert [len(chances) for chances in found] == [len(sentence.clauses) for sentence in day]
+    assert all(chances[:, kinds.NONE].min() == 1 for chances in found[:-2])
+    assert found[-1][:, kinds.NONE].max() < 1
+
+
+def test_half_a_character_is_no_fault() -> None:
+    """A surrogate that stands alone cannot be embedded."""
+    cut = said("I like tea")
+    broken = [replace(one, text=f"{one.text} \ud800", clauses=(f"{one.clauses[0]} \ud800",)) for one in cut]
+    assert len(probabilities(broken)) == 1

@@ -98,6 +98,23 @@ def test_reasons_and_solutions_are_taken_from_where_they_are_said() -> None:
     )
 
 
+def test_what_is_said_last_of_a_task_and_a_problem_corrects_what_was_said_before() -> None:
+    """Also if the first one has the longer text."""
+    jams = ("The office printer on the second floor jams", "The office printer jams")
+    day = day_of(
+        Summary(
+            todos=(Todo(text="Call the plumber about the tap", when="Monday", sources=("m1",)),),
+            problems=(Problem(text=jams[0], solution="Restart it", sources=("m2",)),),
+        ),
+        Summary(
+            todos=(Todo(text="Call the plumber", when="Friday", sources=("m3",)),),
+            problems=(Problem(text=jams[1], solution="Replace the roller", sources=("m4",)),),
+        ),
+    )
+    assert [(one.text, one.when) for one in day.summary.todos] == [("Call the plumber about the tap", "Friday")]
+    assert [(one.text, one.solution) for one in day.summary.problems] == [(jams[0], "Replace the roller")]
+
+
 def test_what_is_stated_once_is_not_observed() -> None:
     day = day_of(liking("Postgres databases", "m1", observed=True), liking("Postgres databases", "m2"))
     assert [one.observed for one in day.summary.preferences] == [False]

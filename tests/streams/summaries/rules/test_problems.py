@@ -134,3 +134,8 @@ def test_a_solution_of_hours_later_is_for_something_else() -> None:
     said = ["服务启动就报错", *["A: 嗯", "哦"] * 5, "A: 试试重装依赖。"]
     (problem,) = summary(*said).problems
     assert problem.solution == ""
+
+
+def test_two_faults_in_one_message_are_two_problems() -> None:
+    found = summary("The printer is jammed again. Also the VPN keeps dropping every hour.", "A: Hm.").problems
+    assert [problem.text for problem in found] == ["The printer is jammed again", "the VPN keeps dropping every hour"]

@@ -129,3 +129,8 @@ def test_what_is_agreed_to_in_another_session_is_another_matter() -> None:
 def test_what_the_user_says_they_will_do_goes_before_what_was_proposed() -> None:
     (todo,) = summary("怎么办？", "A: 你可以先看看使馆网站。", "那我去查签证要求").todos
     assert (todo.text, todo.sources) == ("查签证要求", ("m2",))
+
+
+def test_a_verb_that_could_be_a_month_is_no_time() -> None:
+    (todo,) = summary("I need to march in the parade with the kids").todos
+    assert (todo.text, todo.when) == ("march in the parade with the kids", "")
