@@ -170,7 +170,14 @@ async def all_there(worker: Siltstone) -> None:
             [
                 (
                     user.encode(),
-                    line(i, user, ("user", "assistant")[i % 2], i, session_id=session, content=f"I like {said} {i}"),
+                    line(
+                        i,
+                        user,
+                        ("user", "assistant")[i % 2],
+                        i,
+                        session_id=session,
+                        content=f"I like the band {said} {i}",
+                    ),
                 )
                 for i in range(12)
             ],

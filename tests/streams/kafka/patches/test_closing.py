@@ -18,6 +18,7 @@ from streams.kafka.clients.log_reader import bounds_of
 from streams.kafka.clients.producing import started_producer
 from streams.kafka.patches.closing import close_completely
 from streams.kafka.patches.patching import patch_aiokafka
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -135,6 +136,6 @@ async def test_one_that_is_cancelled_at_any_moment_leaves_no_connection(
             await asyncio.sleep(0)
             using.cancel()
         await asyncio.wait([using])
-        await asyncio.sleep(0.002)  # a connection closes in the loop's next turns
-        assert [turns for connection in made if connection.connected()] == []
+        # A connection closes in the loop's next turns, of which there are few in a moment on a busy machine.
+        await until(lambda: not any(connection.connected() for connection in made))
     assert len(made) > TURNS // 2
