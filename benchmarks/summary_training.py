@@ -37,12 +37,11 @@ from streams.summaries.rules.kinds import (
     BUCKETS,
     EMBEDDED_SCALE,
     FILE,
-    KINDS,
-    NONE,
     SHAPE_SCALE,
     SHAPES,
     Embed,
     Features,
+    Kind,
     encoder,
     features,
     ngram_scale,
@@ -126,7 +125,7 @@ def cross_validated(
     known: Any, kinds: NDArray[np.int64], names: Sequence[str], strength: float, folds: int
 ) -> NDArray[np.float64]:
     fold, weight = np.array([crc32(name.encode()) % folds for name in names]), weights(names)
-    found = np.zeros((len(kinds), len(KINDS)))
+    found = np.zeros((len(kinds), len(Kind)))
     for held_out in range(folds):
         seen = fold != held_out
         found[~seen] = judged(known[~seen], fit(known[seen], kinds[seen], weight[seen], strength))
@@ -139,12 +138,12 @@ def report(found: NDArray[np.float64], kinds: NDArray[np.int64], languages: NDAr
         here = languages == language
         for least in LEAST:
             likely = found[here][:, 1:].argmax(axis=1) + 1
-            said = np.where(found[here][:, 1:].max(axis=1) >= least, likely, NONE)
+            said = np.where(found[here][:, 1:].max(axis=1) >= least, likely, Kind.NONE)
             cells = []
-            for kind in range(1, len(KINDS)):
+            for kind in list(Kind)[1:]:
                 right = int(((said == kind) & (kinds[here] == kind)).sum())
                 of, wanted = int((said == kind).sum()), int((kinds[here] == kind).sum())
-                cells.append(f"{KINDS[kind]} {right / max(1, of):.2f}/{right / max(1, wanted):.2f} of {wanted}")
+                cells.append(f"{kind.name.lower()} {right / max(1, of):.2f}/{right / max(1, wanted):.2f} of {wanted}")
             click.echo(f"{language:6}{least:.2f}  " + "  ".join(cells))
 
 

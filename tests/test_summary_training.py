@@ -13,7 +13,7 @@ from benchmarks import summary_training as training
 from benchmarks.evidence import summary_gold
 from benchmarks.evidence.marked_dialogues import dialogues, labelled, message_of
 from benchmarks.summary_training import DIALOGUES, Fitted, cross_validated, fit, judged, matrix, weights, written
-from streams.summaries.rules.kinds import BUCKETS, FILE, KINDS, NONE, SHAPES, Weights, encoder, features
+from streams.summaries.rules.kinds import BUCKETS, FILE, SHAPES, Kind, Weights, encoder, features
 
 FILES: Final = sorted(DIALOGUES.glob("*.txt"))
 DAYS: Final = Path(summary_gold.__file__).parent.parent / "summary_days"
@@ -38,8 +38,8 @@ def test_a_line_that_is_no_message_is_refused(line: str) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_file_has_marks_and_more_without(path: Path) -> None:
     kinds = Counter(kind for day in labelled(path) for kind in day.kinds)
-    assert set(kinds) == set(range(len(KINDS)))
-    assert kinds[NONE] > 0.3 * kinds.total()
+    assert set(kinds) == set(range(len(Kind)))
+    assert kinds[Kind.NONE] > 0.3 * kinds.total()
 
 
 def test_no_day_that_is_judged_is_among_them() -> None:
@@ -90,7 +90,7 @@ def test_the_same_data_make_the_same_weights(few: tuple[object, np.ndarray, list
 @pytest.mark.slow
 def test_each_clause_is_judged_by_a_model_that_has_not_seen_it() -> None:
     """What can only be known by heart is not found."""
-    kinds = np.array(list(range(len(KINDS))) * 10)
+    kinds = np.array(list(range(len(Kind))) * 10)
     known = np.eye(len(kinds))
     found = cross_validated(known, kinds, [f"d{place}" for place in range(len(kinds))], 10.0, 5)
     assert (found.argmax(axis=1) == kinds).mean() < 0.5
@@ -99,7 +99,7 @@ def test_each_clause_is_judged_by_a_model_that_has_not_seen_it() -> None:
 
 def test_a_report_has_precision_and_recall(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = np.array([1, 1, 0, 0])
-    found = np.zeros((4, len(KINDS)))
+    found = np.zeros((4, len(Kind)))
     found[[0, 2], 1] = 1
     found[[1, 3], 0] = 1
     training.report(found, kinds, np.array(["en"] * 4))
@@ -107,7 +107,7 @@ def test_a_report_has_precision_and_recall(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_coefficients_are_near_what_is_written() -> None:
-    coefficients = np.zeros((BUCKETS + SHAPES, len(KINDS)))
+    coefficients = np.zeros((BUCKETS + SHAPES, len(Kind)))
     coefficients[7, 3] = 1.27
-    arrays = written({"alone": Fitted(coefficients, np.zeros(len(KINDS)))})
+    arrays = written({"alone": Fitted(coefficients, np.zeros(len(Kind)))})
     assert arrays["alone_ngrams"][7, 3] * arrays["alone_ngrams_scale"] == pytest.approx(1.27)

@@ -10,6 +10,7 @@ Marked(by_user=True, text="I'll ring the vet on Monday", spans=[('w', 18, 27), (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,30 +18,23 @@ from typing import Final, NamedTuple
 from schemas.conversations import ChatMessage
 from schemas.settings import MemorySettings
 from streams.intake.rules.exchanges import Limits
-from streams.summaries.rules.kinds import (
-    DECISION,
-    INSIGHT,
-    NONE,
-    PREFERENCE,
-    PROBLEM,
-    REASON,
-    SOLUTION,
-    TASK,
-)
+from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.sentences import Sentence, sentences_of
 from streams.summaries.rules.turns import turns_of
 
 LETTERS: Final = {
-    "p": PREFERENCE,
-    "d": DECISION,
-    "r": REASON,
-    "t": TASK,
-    "x": PROBLEM,
-    "s": SOLUTION,
-    "i": INSIGHT,
+    "p": Kind.PREFERENCE,
+    "d": Kind.DECISION,
+    "r": Kind.REASON,
+    "t": Kind.TASK,
+    "x": Kind.PROBLEM,
+    "s": Kind.SOLUTION,
+    "i": Kind.INSIGHT,
     "w": None,
 }
 """The letters of marks, with the kinds of clauses. `w` is a date or time, and tells nothing about a clause."""
+
+_BRACKET: Final = re.compile(rf"(\[[{''.join(LETTERS)}] |\])")
 
 SHARE, LONG = 0.4, 8
 """A clause has a mark's kind if the mark has this share of its letters, or so many of them."""
@@ -68,15 +62,13 @@ def message_of(line: str) -> Marked:
         raise ValueError(f"neither a user's message nor the other one's: {line!r}")
     text = ""
     spans, opened = [], []
-    for place, letter in enumerate(line[3:], 3):
-        if letter == "[" and line[place + 1 : place + 2] in LETTERS and line[place + 2 : place + 3] == " ":
-            opened.append((line[place + 1], len(text)))
-        elif letter == "]" and opened:
+    for piece in _BRACKET.split(line[3:]):
+        if _BRACKET.fullmatch(piece) and piece != "]":
+            opened.append((piece[1], len(text)))
+        elif piece == "]" and opened:
             spans.append((*opened.pop(), len(text)))
-        elif not (line[place - 1] == "[" and letter in LETTERS) and not (
-            line[place - 2] == "[" and line[place - 1] in LETTERS and letter == " "
-        ):
-            text += letter
+        else:
+            text += piece
     if opened:
         raise ValueError(f"a bracket is not closed: {line!r}")
     return Marked(line[0] == "u", text, spans)
@@ -146,7 +138,7 @@ def _kind(message: Marked, clause: str, start: int) -> tuple[int, int]:
         if not letter.isspace() and (place := message.text.find(letter, start)) >= 0:
             letters.append(place)
             start = place + 1
-    best, most = NONE, 0
+    best, most = Kind.NONE, 0
     for letter, begin, end in message.spans:
         kind = LETTERS[letter]
         within = sum(begin <= place < end for place in letters)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from schemas.summaries import Decision
 from streams.summaries.rules.cues import captured
-from streams.summaries.rules.kinds import DECISION, REASON
+from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.lines import Line
 from streams.summaries.rules.noun_phrases import read_clause
-from streams.summaries.rules.sentences import CHINESE, ITEM_CHARS, Sentence, content, parted, shortened, trimmed
+from streams.summaries.rules.sentences import (
+    CHINESE,
+    ITEM_CHARS,
+    Sentence,
+    content,
+    parted,
+    reason_in,
+    shortened,
+    trimmed,
+)
 from streams.summaries.rules.tagging import tongue_of
-from streams.summaries.rules.talk import Found, Talk
+from streams.summaries.rules.talk import Found, Talk, united
 
 FEW_WORDS: Final = 2
 """A decision of so few words, such as "5 s then", is put after the thing that was asked about."""
@@ -33,8 +41,8 @@ def decisions(talk: Talk) -> Iterator[Found[Decision]]:
     its sentence or is about the same. A repeated choice of a tool is yielded once. Proposals that the user refuses
     are left out.
     """
-    lines = [line for line in talk.of(DECISION) if not refused(talk, line)]
-    reasons = _reasons(lines, talk.of(REASON))
+    lines = talk.accepted(Kind.DECISION)
+    reasons = _reasons(lines, talk.of(Kind.REASON))
     found: list[Found[Decision]] = []
     for line in lines:
         one = Found(_decision(talk, line, reasons.get(line.at)), line.worth, line.at)
@@ -78,17 +86,16 @@ def _decision(talk: Talk, line: Line, why: Line | None) -> Decision:
     text, reason = parted(line.text, cues)
     if not line.sentence.by_user and (offer := cues.offers.search(text)):
         text = captured(offer).strip() or text
-    sources = [line.message_id, *answered_in(talk, line)]
-    if len(content(text)) <= FEW_WORDS and (asked := _asked_before(talk, line)):
+    sources = [*talk.sources(line)]
+    asked = talk.before(line)
+    if len(content(text)) <= FEW_WORDS and line.sentence.by_user and asked and not asked.by_user and asked.asked:
         answer, text = text, shortened(_about(asked, text), ITEM_CHARS)
         sources += [asked.message.message_id] if text != answer else []
     if not reason and why:
-        because = why.sentence.cues.because.match(why.text)
-        reason = captured(because) if because else why.text
+        reason = reason_in(why.text, why.sentence.cues) or why.text
         sources.append(why.message_id)
     if not reason and line.last < len(line.sentence.clauses):
-        because = cues.because.match(line.sentence.clauses[line.last].lstrip())
-        reason = captured(because) if because else ""
+        reason = reason_in(line.sentence.clauses[line.last].lstrip(), cues)
     return Decision(
         text=text,
         reason=shortened(trimmed(reason), ITEM_CHARS),
@@ -109,20 +116,9 @@ def _same_tool(one: Decision, other: Decision) -> bool:
 
 def _joined(one: Found[Decision], again: Found[Decision]) -> Found[Decision]:
     """Return a decision with the reason and the sources of its repetition."""
-    sources = tuple(dict.fromkeys(one.item.sources + again.item.sources))
-    item = one.item.model_copy(update={"reason": one.item.reason or again.item.reason, "sources": sources})
-    return one._replace(item=item, worth=max(one.worth, again.worth))
-
-
-def _asked_before(talk: Talk, line: Line) -> Sentence | None:
-    """Return the question before a line of the user, or None if the last sentence of the other speaker is none."""
-    place = line.place - 1
-    while place >= 0 and talk.sentences[place].message is line.sentence.message:
-        place -= 1
-    asked = talk.sentences[place] if place >= 0 and line.sentence.by_user else None
-    if asked is None or asked.by_user or not asked.asked:
-        return None
-    return asked if asked.turn.session_id == line.sentence.turn.session_id else None
+    found = united(one, again)
+    item = found.item.model_copy(update={"reason": one.item.reason or again.item.reason})
+    return found._replace(item=item, worth=max(one.worth, again.worth))
 
 
 def _about(asked: Sentence, answer: str) -> str:
@@ -135,21 +131,3 @@ def _about(asked: Sentence, answer: str) -> str:
     if named is None or content(named.text) & content(answer):
         return answer
     return f"{named.text}{'：' if asked.cues is CHINESE else ': '}{answer}"
-
-
-def refused(talk: Talk, line: Line) -> bool:
-    """True if the assistant says the line, and the user's next message begins with a refusal."""
-    answer = None if line.sentence.by_user else _answer(talk, line)
-    return answer is not None and answer.cues.refuses.match(answer.text) is not None
-
-
-def answered_in(talk: Talk, line: Line) -> list[str]:
-    """Return the id of the user's message that follows a line of the assistant; nothing for the user's own lines."""
-    answer = None if line.sentence.by_user else _answer(talk, line)
-    return [answer.message.message_id] if answer else []
-
-
-def _answer(talk: Talk, line: Line) -> Sentence | None:
-    session = line.sentence.turn.session_id
-    later = islice(talk.sentences, line.place + 1, None)
-    return next((one for one in later if one.by_user and one.turn.session_id == session), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemas.summaries import Insight
-from streams.summaries.rules.kinds import INSIGHT
+from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.lines import REMEMBER
 from streams.summaries.rules.sentences import content
 from streams.summaries.rules.talk import Found, Talk
@@ -13,7 +13,7 @@ from streams.summaries.rules.talk import Found, Talk
 
 def insights(talk: Talk) -> Iterator[Found[Insight]]:
     """Yield the facts that the user tells. A request to remember is left out of the text."""
-    for line in talk.of(INSIGHT):
+    for line in talk.of(Kind.INSIGHT):
         text = REMEMBER.sub("", line.text)
         if len(content(text)) > 1:
             yield Found(Insight(text=text, sources=(line.message_id,)), line.worth, line.at)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -21,10 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.language.estimator import told
-from streams.summaries.rules.sentences import Sentence
+from streams.summaries.rules.sentences import Sentence, neighbours
 
-NONE, PREFERENCE, DECISION, REASON, TASK, PROBLEM, SOLUTION, INSIGHT = range(8)
-KINDS: Final = ("none", "preference", "decision", "reason", "task", "problem", "solution", "insight")
+
+class Kind(IntEnum):
+    """What a clause says; the model's columns are in this order."""
+
+    NONE = 0
+    PREFERENCE = 1
+    DECISION = 2
+    REASON = 3
+    TASK = 4
+    PROBLEM = 5
+    SOLUTION = 6
+    INSIGHT = 7
+
 
 FILE: Final = Path(__file__).with_name("kinds.npz")
 
@@ -96,8 +107,8 @@ class Weights:
     def __init__(self, ngrams: Floats, shapes: Floats, embedded: Floats, bias: Floats) -> None:
         self._ngrams, self._shapes, self._bias = ngrams, shapes, bias
         size = len(embedded) // (SIDES * TEXTS)
-        parts = embedded.reshape(SIDES, TEXTS, size, len(KINDS)) * np.float32(EMBEDDED_SCALE)
-        self._embedded: Final = parts.transpose(2, 0, 1, 3).reshape(size, SIDES * TEXTS * len(KINDS))
+        parts = embedded.reshape(SIDES, TEXTS, size, len(Kind)) * np.float32(EMBEDDED_SCALE)
+        self._embedded: Final = parts.transpose(2, 0, 1, 3).reshape(size, SIDES * TEXTS * len(Kind))
 
     def probabilities(self, features: Features, embed: Embed | None) -> Floats:
         """Return the probability of each kind for each clause, float32[clauses, kinds]."""
@@ -117,11 +128,11 @@ class Weights:
 
         The last row, which the index -1 means, is of no text.
         """
-        found = np.zeros((len(texts) + 1, SIDES * TEXTS * len(KINDS)), np.float32)
+        found = np.zeros((len(texts) + 1, SIDES * TEXTS * len(Kind)), np.float32)
         for start in range(0, len(texts), TOGETHER):
             some = [text.encode("utf-8", "replace").decode() for text in texts[start : start + TOGETHER]]
             found[start : start + len(some)] = embed(some) @ self._embedded
-        return found.reshape(-1, SIDES, TEXTS, len(KINDS))
+        return found.reshape(-1, SIDES, TEXTS, len(Kind))
 
 
 def softmax(odds: Any) -> Floats:
@@ -146,7 +157,7 @@ def probabilities(sentences: Sequence[Sentence]) -> list[Floats]:
     while first and counts[first - 1] <= left:
         first -= 1
         left -= counts[first]
-    none = np.eye(1, len(KINDS), NONE, np.float32)
+    none = np.eye(1, len(Kind), Kind.NONE, np.float32)
     unread = [np.repeat(none, count, axis=0) for count in counts[:first]]
     if first == len(sentences):
         return unread
@@ -162,7 +173,7 @@ def features(sentences: Sequence[Sentence]) -> Features:
     place_of: dict[str, int] = {}
     rows: list[list[int]] = []
     words = [[words_of(clause) for clause in sentence.clauses] for sentence in sentences]
-    before, after = _neighbours(sentences)
+    before, after = neighbours(sentences)
     for place, sentence in enumerate(sentences):
         near = [None if at is None else sentences[at] for at in (before[place], after[place])]
         said = [sentence.text, *(None if each is None else each.text for each in near)]
@@ -176,25 +187,6 @@ def features(sentences: Sequence[Sentence]) -> Features:
     return Features(
         ngrams, shapes, list(place_of), np.array(rows, np.int64).reshape(-1, TEXTS), np.array(by_user, np.bool_)
     )
-
-
-def _neighbours(sentences: Sequence[Sentence]) -> tuple[list[int | None], list[int | None]]:
-    """Return, for each sentence, the index of the last sentence before its message, and of the first one after it.
-
-    A neighbour of another session is none.
-    """
-    changes = [place for place, (one, next_) in enumerate(pairwise(sentences), 1) if one.message is not next_.message]
-    starts = [0, *changes] if sentences else []
-    before: list[int | None] = []
-    after: list[int | None] = []
-    for number, start in enumerate(starts):
-        end = starts[number + 1] if number + 1 < len(starts) else len(sentences)
-        session = sentences[start].turn.session_id
-        earlier = start - 1 if start and sentences[start - 1].turn.session_id == session else None
-        later = end if end < len(sentences) and sentences[end].turn.session_id == session else None
-        before += [earlier] * (end - start)
-        after += [later] * (end - start)
-    return before, after
 
 
 def words_of(text: str) -> list[str]:

@@ -8,28 +8,17 @@ from typing import Final, NamedTuple
 
 from schemas.phrases import FORCE_PHRASES
 from streams.language.estimator import told
-from streams.summaries.rules.kinds import (
-    DECISION,
-    INSIGHT,
-    NONE,
-    PREFERENCE,
-    PROBLEM,
-    REASON,
-    SOLUTION,
-    TASK,
-    Floats,
-    probabilities,
-)
-from streams.summaries.rules.sentences import ITEM_CHARS, Sentence, content, shortened, tells
+from streams.summaries.rules.kinds import Floats, Kind, probabilities
+from streams.summaries.rules.sentences import ITEM_CHARS, Sentence, content, reason_in, shortened, tells
 
 LEAST: Final = {
-    PREFERENCE: 0.6,
-    DECISION: 0.65,
-    REASON: 0.4,
-    TASK: 0.5,
-    PROBLEM: 0.5,
-    SOLUTION: 0.35,
-    INSIGHT: 0.55,
+    Kind.PREFERENCE: 0.6,
+    Kind.DECISION: 0.65,
+    Kind.REASON: 0.4,
+    Kind.TASK: 0.5,
+    Kind.PROBLEM: 0.5,
+    Kind.SOLUTION: 0.35,
+    Kind.INSIGHT: 0.55,
 }
 """The probability that a clause of each kind has at least, to begin a line."""
 
@@ -48,9 +37,8 @@ LASTING: Final = frozenset(
 )
 """A sentence with one of these signals of the local estimator, and at least this score, is an insight, too."""
 
-BY_ASSISTANT: Final = frozenset({DECISION, REASON, TASK, SOLUTION})
+BY_ASSISTANT: Final = frozenset({Kind.DECISION, Kind.REASON, Kind.TASK, Kind.SOLUTION})
 """What the assistant says is never a preference, a problem or an insight."""
-
 
 _RECALLS: Final = ("remember my", "could you remember", "记得", "記得")
 """Phrases that are not removed like other requests, because they can be part of the statement, or no request."""
@@ -75,7 +63,7 @@ class Line(NamedTuple):
     `sure` is the highest probability of its kind.
     """
 
-    kind: int
+    kind: Kind
     place: int
     first: int
     last: int
@@ -118,7 +106,7 @@ def _runs(place: int, sentence: Sentence, likely: Floats) -> Iterator[Line]:
     line: Line | None = None
     for clause, chances in enumerate(likely):
         kind = _kind(sentence, clause, chances)
-        if kind == NONE and line and chances[line.kind] >= GOES_ON:
+        if kind == Kind.NONE and line and chances[line.kind] >= GOES_ON:
             kind = line.kind
         if line and (
             kind != line.kind
@@ -127,7 +115,7 @@ def _runs(place: int, sentence: Sentence, likely: Floats) -> Iterator[Line]:
         ):
             yield line
             line = None
-        if kind != NONE:
+        if kind != Kind.NONE:
             sure = float(chances[kind])
             if line:
                 line = line._replace(last=clause + 1, sure=max(sure, line.sure))
@@ -137,24 +125,25 @@ def _runs(place: int, sentence: Sentence, likely: Floats) -> Iterator[Line]:
         yield line
 
 
-def _kind(sentence: Sentence, clause: int, chances: Floats) -> int:
-    """Return the most probable kind, or NONE.
+def _kind(sentence: Sentence, clause: int, chances: Floats) -> Kind:
+    """Return the most probable kind, or `Kind.NONE`.
 
     A clause that begins with "because" can only be a reason. What the user asks to remember is an insight.
     """
-    kind = int(chances[1:].argmax()) + 1
-    asked = REMEMBER.match(sentence.opened[clause]) if sentence.by_user else None
-    if asked and content(sentence.opened[clause][asked.end() :]) and (kind != TASK or _FACT.search(asked[0])):
-        return INSIGHT
-    because = sentence.cues.because.match(sentence.clauses[clause].lstrip()) is not None
-    allowed = (sentence.by_user or kind in BY_ASSISTANT) and (kind == REASON or not because)
+    kind = Kind(int(chances[1:].argmax()) + 1)
+    opened, cues = sentence.opened[clause], sentence.cues
+    asked = REMEMBER.match(opened) if sentence.by_user else None
+    if asked and content(opened[asked.end() :]) and (kind != Kind.TASK or _FACT.search(asked[0])):
+        return Kind.INSIGHT
+    because = reason_in(sentence.clauses[clause].lstrip(), cues)
+    allowed = (sentence.by_user or kind in BY_ASSISTANT) and (kind == Kind.REASON or not because)
     if allowed and chances[kind] >= LEAST[kind]:
         return kind
     if not sentence.by_user:
-        return NONE
-    if clause < sentence.told and chances[TASK] >= NAMED_LEAST and sentence.cues.must.search(sentence.opened[clause]):
-        return TASK
-    return INSIGHT if _lasts(sentence, clause) else NONE
+        return Kind.NONE
+    if clause < sentence.told and chances[Kind.TASK] >= NAMED_LEAST and cues.must.search(opened):
+        return Kind.TASK
+    return Kind.INSIGHT if _lasts(sentence, clause) else Kind.NONE
 
 
 def _lasts(sentence: Sentence, clause: int) -> bool:

@@ -17,7 +17,7 @@ from streams.summaries.rules.parsing import Parsed, parsed
 from streams.summaries.rules.rendering import TurnsOf, rendered_day
 from streams.summaries.rules.talk import NEAR, Wording
 
-Kind = TypeVar("Kind", Preference, Decision, Todo, Problem, Insight)
+Listed = TypeVar("Listed", Preference, Decision, Todo, Problem, Insight)
 Item = TypeVar("Item", Topic, Preference, Decision, Todo, Problem, Insight)
 
 #: Fields of which the last one that is not empty is kept: it may correct an earlier one.
@@ -106,7 +106,7 @@ def merged(summaries: Sequence[Parsed]) -> MergedDay | None:
     )
 
 
-def _section(sections: Sequence[Sequence[Kind]], done: Container[str] = ()) -> tuple[tuple[Kind, ...], int]:
+def _section(sections: Sequence[Sequence[Listed]], done: Container[str] = ()) -> tuple[tuple[Listed, ...], int]:
     """Return the items of a section, and the number of items for which there is no room.
 
     Items that someone stated go before doubtful ones, and then those that most summaries have. Of repetitions, the
@@ -148,7 +148,7 @@ def _same_words(group: _Same[Item], other: _Said[Item]) -> bool:
     return group[0].wording.alike(other.wording)
 
 
-def _united(group: _Same[Kind]) -> Kind:
+def _united(group: _Same[Listed]) -> Listed:
     """Return the item of a group, with the sources of all, in the order of the day."""
     item = group[0].item
     in_order = [one.item for one in sorted(group, key=lambda one: one.at)]
@@ -163,7 +163,7 @@ def _united(group: _Same[Kind]) -> Kind:
     return item.model_copy(update=fields)
 
 
-def _doubtful(group: _Same[Kind]) -> bool:
+def _doubtful(group: _Same[Listed]) -> bool:
     """True if the item is observed or inferred in all of the group."""
     return any(all(getattr(one.item, name, False) for one in group) for name in _DOUBTS)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from schemas.summaries import Preference
 from streams.summaries.rules.cues import captured
-from streams.summaries.rules.kinds import PREFERENCE
+from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.sentences import content, trimmed
 from streams.summaries.rules.talk import Found, Talk
 
@@ -36,7 +36,7 @@ def stated(talk: Talk) -> Iterator[Found[Preference]]:
 
     A habit ("every Friday I …") is an observed preference: the user says what he does, not what he likes.
     """
-    for line in talk.of(PREFERENCE):
+    for line in talk.of(Kind.PREFERENCE):
         habit = line.sentence.cues.habits.search(line.text) is not None
         yield Found(Preference(text=line.text, observed=habit, sources=(line.message_id,)), line.worth, line.at)
 
@@ -69,11 +69,11 @@ def observed(talk: Talk) -> Iterator[Found[Preference]]:
 
 
 def _habits(choices: dict[str, list[_Choice]]) -> Iterator[Found[Preference]]:
-    seen = Counter[tuple[str, ...]]()
+    seen: set[tuple[str, ...]] = set()
     for chosen in choices.values():
         sources = tuple(dict.fromkeys(choice.message_id for choice in chosen))
-        if len(sources) >= OFTEN and not seen[sources]:
-            seen[sources] += 1
+        if len(sources) >= OFTEN and sources not in seen:
+            seen.add(sources)
             shortest = min(chosen, key=lambda choice: (len(choice.text), choice.place))
             yield Found(
                 Preference(text=shortest.text, observed=True, sources=sources),

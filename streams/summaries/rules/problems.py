@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from schemas.summaries import Problem
-from streams.summaries.rules.kinds import PROBLEM, SOLUTION
+from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.lines import Line
 from streams.summaries.rules.sentences import CHINESE, ITEM_CHARS, content, trimmed
 from streams.summaries.rules.talk import Found, Talk, alike
@@ -54,13 +54,13 @@ def problems(talk: Talk) -> Iterator[Found[Problem]]:
     """Yield the problems that the user reports, each with the solution that was found, or else proposed last."""
     known: list[_Problem] = []
     for line in talk.lines:
-        if line.kind == PROBLEM:
+        if line.kind == Kind.PROBLEM:
             same = next((one for one in known if one.near(line) and _same(one, line)), None)
             if same:
                 same.mention(line)
             else:
                 known.append(_Problem(line))
-        elif line.kind == SOLUTION:
+        elif line.kind == Kind.SOLUTION:
             near = [one for one in reversed(known) if one.near(line)]
             words = content(line.sentence.text)
             if meant := max(near, key=lambda one: len(words & content(one.line.text)), default=None):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from schemas.conversations import Role
@@ -144,9 +145,34 @@ def parted(text: str, cues: Cues) -> tuple[str, str]:
     return text, ""
 
 
+def reason_in(text: str, cues: Cues) -> str:
+    """Return the reason of a text that begins with "because"; "" of any other text."""
+    why = cues.because.match(text)
+    return captured(why) if why else ""
+
+
 def sentences_of(turns: Iterable[Turn]) -> list[Sentence]:
     """Return all sentences, in the order of turns and messages. Only the beginning of a long message is read."""
     return [sentence for turn in turns for message in turn.messages for sentence in _cut(turn, message)]
+
+
+def neighbours(sentences: Sequence[Sentence]) -> tuple[list[int | None], list[int | None]]:
+    """Return, for each sentence, the index of the last sentence before its message, and of the first one after it.
+
+    A neighbour of another session is none.
+    """
+    changes = [place for place, (one, next_) in enumerate(pairwise(sentences), 1) if one.message is not next_.message]
+    starts = [0, *changes] if sentences else []
+    before: list[int | None] = []
+    after: list[int | None] = []
+    for number, start in enumerate(starts):
+        end = starts[number + 1] if number + 1 < len(starts) else len(sentences)
+        session = sentences[start].turn.session_id
+        earlier = start - 1 if start and sentences[start - 1].turn.session_id == session else None
+        later = end if end < len(sentences) and sentences[end].turn.session_id == session else None
+        before += [earlier] * (end - start)
+        after += [later] * (end - start)
+    return before, after
 
 
 def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:

@@ -8,8 +8,7 @@ from typing import Final
 
 from schemas.summaries import Todo
 from streams.summaries.rules.cues import captured
-from streams.summaries.rules.decisions import answered_in, refused
-from streams.summaries.rules.kinds import TASK
+from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.lines import Line
 from streams.summaries.rules.sentences import tells, trimmed
 from streams.summaries.rules.talk import Found, Talk
@@ -22,11 +21,11 @@ def todos(talk: Talk) -> Iterator[Found[Todo]]:
 
     A task is `inferred` if no words such as "I have to" or "remind me to" call it one.
     """
-    for line in talk.of(TASK):
+    for line in talk.accepted(Kind.TASK):
         what, when, named = _task(line)
-        if tells(what) and not refused(talk, line):
-            sources = (line.message_id, *answered_in(talk, line))
-            yield Found(Todo(text=what, when=when, inferred=not named, sources=sources), line.worth, line.at)
+        if tells(what):
+            todo = Todo(text=what, when=when, inferred=not named, sources=talk.sources(line))
+            yield Found(todo, line.worth, line.at)
 
 
 def _task(line: Line) -> tuple[str, str, bool]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.summaries.rules import extracted, kinds
-from streams.summaries.rules.kinds import BUCKETS, KINDS, SHAPES, features, probabilities, words_of
+from streams.summaries.rules.kinds import BUCKETS, SHAPES, Kind, features, probabilities, words_of
 from streams.summaries.rules.sentences import Sentence, sentences_of
 from tests.streams.summaries.rules.talking import turns
 from tests.support.examples import examples
@@ -33,7 +33,7 @@ def said(*lines: str) -> list[Sentence]:
 
 def likeliest(*lines: str) -> list[str]:
     """The most probable kind of each clause."""
-    return [KINDS[int(chances.argmax())] for found in probabilities(said(*lines)) for chances in found]
+    return [Kind(int(chances.argmax())).name.lower() for found in probabilities(said(*lines)) for chances in found]
 
 
 def test_a_word_is_a_word_a_mark_or_a_character() -> None:
@@ -55,7 +55,7 @@ def test_what_was_said_before_tells_what_an_answer_is() -> None:
     """The same words, after a question and after none."""
     asked = probabilities(said("A: Which colour do you want for the tiles, grey or white?", "grey"))[-1]
     alone = probabilities(said("grey"))[-1]
-    assert asked[-1][kinds.DECISION] > alone[-1][kinds.DECISION] + 0.2
+    assert asked[-1][Kind.DECISION] > alone[-1][Kind.DECISION] + 0.2
 
 
 @examples(60)
@@ -66,7 +66,7 @@ def test_chances_are_chances_whatever_is_said(texts: list[str]) -> None:
     assert all(0 <= index < BUCKETS for row in found.ngrams for index in row)
     assert all(0 <= index < SHAPES for row in found.shapes for index in row)
     for sentence, chances in zip(sentences, probabilities(sentences), strict=True):
-        assert chances.shape == (len(sentence.clauses), len(KINDS))
+        assert chances.shape == (len(sentence.clauses), len(Kind))
         np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
 
 
@@ -82,8 +82,8 @@ def test_of_a_very_long_day_the_last_sentences_are_read(monkeypatch: pytest.Monk
     monkeypatch.setattr(kinds, "MOST_CLAUSES", last)
     found = probabilities(day)
     assert [len(chances) for chances in found] == [len(sentence.clauses) for sentence in day]
-    assert all(chances[:, kinds.NONE].min() == 1 for chances in found[:-2])
-    assert found[-1][:, kinds.NONE].max() < 1
+    assert all(chances[:, Kind.NONE].min() == 1 for chances in found[:-2])
+    assert found[-1][:, Kind.NONE].max() < 1
 
 
 def test_half_a_character_is_no_fault() -> None:
