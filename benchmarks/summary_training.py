@@ -33,16 +33,15 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.evidence.marked_dialogues import Labelled, alone, labelled
+from streams.summaries.rules.embedding import Embed, encoder
 from streams.summaries.rules.kinds import (
     BUCKETS,
     EMBEDDED_SCALE,
     FILE,
     SHAPE_SCALE,
     SHAPES,
-    Embed,
     Features,
     Kind,
-    encoder,
     features,
     ngram_scale,
     softmax,

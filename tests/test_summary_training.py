@@ -13,7 +13,8 @@ from benchmarks import summary_training as training
 from benchmarks.evidence import summary_gold
 from benchmarks.evidence.marked_dialogues import dialogues, labelled, message_of
 from benchmarks.summary_training import DIALOGUES, Fitted, cross_validated, fit, judged, matrix, weights, written
-from streams.summaries.rules.kinds import BUCKETS, FILE, SHAPES, Kind, Weights, encoder, features
+from streams.summaries.rules.embedding import encoder
+from streams.summaries.rules.kinds import BUCKETS, FILE, SHAPES, Kind, Weights, features
 
 FILES: Final = sorted(DIALOGUES.glob("*.txt"))
 DAYS: Final = Path(summary_gold.__file__).parent.parent / "summary_days"

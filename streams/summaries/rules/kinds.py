@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.language.estimator import told
+from streams.summaries.rules.embedding import Embed, Floats, encoder
 from streams.summaries.rules.sentences import Sentence, neighbours
 
 
@@ -57,12 +58,6 @@ PIECE: Final = 4
 SIDES, TEXTS = 2, 4
 """Embeddings have coefficients for two speakers, and for four texts: see `Features`."""
 
-TOGETHER: Final = 512
-"""The number of texts that are embedded at a time."""
-
-MOST_CLAUSES: Final = 6_000
-"""Maximum number of clauses of a day that are read, which takes some three seconds."""
-
 MOST_WORDS: Final = 60
 """Maximum number of words that are read of a clause."""
 
@@ -78,9 +73,6 @@ _WORD: Final = re.compile(
 _UNSPACED: Final = re.compile("[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _HANGUL: Final = re.compile("[\uac00-\ud7a3]")
 _CAPITAL: Final = re.compile("(?<!^)[A-Z]")
-
-Floats = NDArray[np.float32]
-Embed = Callable[[Sequence[str]], Floats]
 
 
 class Features(NamedTuple):
@@ -129,9 +121,7 @@ class Weights:
         The last row, which the index -1 means, is of no text.
         """
         found = np.zeros((len(texts) + 1, SIDES * TEXTS * len(Kind)), np.float32)
-        for start in range(0, len(texts), TOGETHER):
-            some = [text.encode("utf-8", "replace").decode() for text in texts[start : start + TOGETHER]]
-            found[start : start + len(some)] = embed(some) @ self._embedded
+        found[:-1] = embed(texts) @ self._embedded
         return found.reshape(-1, SIDES, TEXTS, len(Kind))
 
 
@@ -147,23 +137,12 @@ def ngram_scale(count: int) -> float:
     return float(NGRAM_SCALE / max(1, count) ** 0.5)
 
 
-def probabilities(sentences: Sequence[Sentence]) -> list[Floats]:
-    """Return the probabilities of the kinds for the clauses of each sentence, a float32[clauses, kinds] for each.
-
-    Of a day with more than `MOST_CLAUSES` clauses, only the last sentences are read: all others are of no kind.
-    """
-    counts = [len(sentence.clauses) for sentence in sentences]
-    first, left = len(sentences), MOST_CLAUSES
-    while first and counts[first - 1] <= left:
-        first -= 1
-        left -= counts[first]
-    none = np.eye(1, len(Kind), Kind.NONE, np.float32)
-    unread = [np.repeat(none, count, axis=0) for count in counts[:first]]
-    if first == len(sentences):
-        return unread
-    embed = encoder()
-    found = loaded("embedded" if embed else "alone").probabilities(features(sentences[first:]), embed)
-    return unread + np.split(found, np.cumsum(counts[first:])[:-1])
+def probabilities(sentences: Sequence[Sentence], embed: Embed | None) -> list[Floats]:
+    """Return the probabilities of the kinds for the clauses of each sentence, a float32[clauses, kinds] for each."""
+    if not sentences:
+        return []
+    found = loaded("embedded" if embed else "alone").probabilities(features(sentences), embed)
+    return np.split(found, np.cumsum([len(sentence.clauses) for sentence in sentences])[:-1])
 
 
 def features(sentences: Sequence[Sentence]) -> Features:
@@ -282,14 +261,3 @@ def loaded(name: str) -> Weights:
 def _scaled(file: Any, name: str) -> Floats:
     values: NDArray[Any] = file[name]
     return values.astype(np.float32) * np.float32(file.get(f"{name}_scale", 1.0))
-
-
-@lru_cache(maxsize=1)
-def encoder() -> Embed | None:
-    """Return the function that embeds texts, or None if the extra `embedded` is not installed."""
-    from streams.models.embedding.use_model import UseModel
-
-    try:
-        return UseModel().encode
-    except ImportError:
-        return None

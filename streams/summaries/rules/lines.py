@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from schemas.phrases import FORCE_PHRASES
 from streams.language.estimator import told
-from streams.summaries.rules.kinds import Floats, Kind, probabilities
+from streams.summaries.rules.embedding import Embed, Floats
+from streams.summaries.rules.kinds import Kind, probabilities
 from streams.summaries.rules.sentences import ITEM_CHARS, Sentence, content, reason_in, shortened, tells
 
 LEAST: Final = {
@@ -89,9 +90,9 @@ class Line(NamedTuple):
         return self.sure + told(self.text).score / 10
 
 
-def lines(sentences: Sequence[Sentence]) -> list[Line]:
+def lines(sentences: Sequence[Sentence], embed: Embed | None) -> list[Line]:
     """Return the lines of a day, in their order. Code, and what has no word with a meaning, makes none."""
-    found = zip(sentences, probabilities(sentences), strict=True)
+    found = zip(sentences, probabilities(sentences, embed), strict=True)
     return [
         line
         for place, (sentence, likely) in enumerate(found)

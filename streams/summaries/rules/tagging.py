@@ -1,8 +1,10 @@
 """The words of a clause with their classes, by libraries: jieba (`rjieba`) for Chinese, TextBlob for English.
 
+In other languages with spaces, what no word list of the language has is taken for a noun.
+
 A library is imported when its language comes up, because it takes memory (34 and 55 MB) and time (0.1 and 0.4 s). So
 only the process that makes summaries pays for it. Japanese needs the package `suzume` (the extra `japanese`). Without
-it, and in Korean, no words are known.
+it, no words are known.
 
 The libraries give each word one class, whatever stands around it. The few corrections below are of grammar: after "a"
 stands no verb, after a number stands a measure word.
@@ -16,14 +18,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
-from streams.language.scripts import script_of
+from streams.language.telling import language_of
+from streams.language.word_lists import sections
 
 NOUN, NAME, ADJECTIVE, VERB, COUNT, LINK, OTHER, MARK = "nNavdpo|"
 """The letters of word classes. COUNT is a determiner, a number or a measure word; LINK is "of", "'s", 的, の."""
 
-Tongue = Literal["en", "zh", "ja", "ko"]
+Tongue = Literal["en", "zh", "ja", "ko", "de", "es"]
 
 LEAST_KNOWN: Final = 0.5
 """If TextBlob knows fewer of a clause's words, it is in another language: only capital letters make a noun."""
@@ -45,7 +48,7 @@ _GRAMMAR: Final = re.compile("[了着过的不得吗呢吧啊很都也就没是�
 _ASPECTS: Final = frozenset("了着过")
 """Particles that follow verbs."""
 
-_ADVERBS: Final = frozenset({"有点", "总算", "时候"})
+_ADVERBS: Final = frozenset({"有点", "总算", "时候", "一共"})
 """Words of degree and time that the dictionary has as nouns."""
 
 _TOKEN: Final = re.compile(
@@ -66,18 +69,88 @@ _POINTS: Final = re.compile("th(?:is|at)", re.IGNORECASE)
 _LETTERS: Final = {"NN": NOUN, "JJ": ADJECTIVE, "VB": VERB, "DT": COUNT, "CD": COUNT, "PRP$": COUNT, "NNP": NAME}
 
 
+_LINKING: Final = {
+    language: frozenset(words.split())
+    for language, words in {
+        "de": "von vom für fürs mit im in am der des dem den die das zum zur auf aus ohne bei an ins",
+        "es": "de del en para con a al por el la los las sin un una",
+        "ko": "",
+    }.items()
+}
+"""By language: words that may stand between two nouns of a phrase."""
+
+_NAMELESS: Final = {
+    language: frozenset(words.split())
+    for language, words in {
+        "de": "die welchen bisschen halt mal doch ganz los weiter echt so also jetzt dran wäre hätte",
+        "es": "no y e o u sin va voy van ir sea puede bien mal aquí ahí así solo casi todavía aún",
+        "ko": """
+            그럼 이제 완전히 근데 그리고 혹시 진짜 너무 많이 다시 그냥 아직 일단 좀 더 잘 안 못 꼭 바로 같이 먼저 지금
+            오늘 내일 어제 그건 이건 저건 그거 이거 요즘 아마 역시 또 빨리 제일 하나 둘 다 것 거 수 때 중 등
+        """,
+    }.items()
+}
+"""By language: words that the word lists lack, and that name nothing."""
+
+_SPACED: Final = re.compile(r"\d[\w.,:%-]*|[^\W_](?:\w|['’.+-](?=\w))*|[^\w\s]")
+_CASED: Final = re.compile(r"\w\W+[A-ZÄÖÜ]\w")
+"""A German clause whose writer begins nouns with capital letters, as most do: then other words are none."""
+
+_PARTICLE: Final = re.compile(
+    "(?<=..)(?:에서는|에서|에게|한테|으로|까지|부터|이랑|이나|이라|에는|에도|은|는|이|가|을|를|의|에|로|도|와|과|랑|만)$"
+)
+_AFTER_NOUN: Final = re.compile("[이가을를의에로랑]|으로|한테|까지|부터")
+"""Particles that seldom follow a verb."""
+
+_PREDICATE: Final = re.compile(
+    "(?:[요다까죠네지고서면게어아여해돼줘봐자야든데음할볼갈될줄올한된인같는던러며건히ㅋㅎㅠ]|려고|있는|없는|싶은|도록|워)$"
+)
+"""The endings of Korean verbs, adjectives and adverbs."""
+
+
 def tongue_of(text: str) -> Tongue:
-    """Return the language whose words are looked for in a text: English if it is in no script of the others."""
-    return script_of(text) or "en"
+    """Return the language whose words are looked for in a text: English if it is in none of the others."""
+    found = language_of(text)
+    return found if found in get_args(Tongue) else "en"  # type: ignore[return-value]
 
 
 def words_of(clause: str, tongue: Tongue) -> list[Word]:
     """Return the words of a clause, without blanks. The list is empty if the language's library is missing."""
-    if tongue == "zh":
-        return _chinese(clause)
-    if tongue == "ja":
-        return _japanese(clause)
-    return _english(clause) if tongue == "en" else []
+    read = {"zh": _chinese, "ja": _japanese, "en": _english}.get(tongue)
+    return read(clause) if read else _spaced(clause, tongue)
+
+
+@lru_cache(maxsize=4)
+def _listed(language: str) -> frozenset[str]:
+    """Return the words of a language that name nothing by themselves."""
+    lists = sections(language)
+    names = ("function", "self", "you", "asking", "courtesy")
+    return _NAMELESS[language].union(word for name in names for word in lists.get(name, ()) if "*" not in word)
+
+
+def _spaced(clause: str, language: str) -> list[Word]:
+    words: list[Word] = []
+    cased = language == "de" and _CASED.search(clause)
+    for token in _SPACED.finditer(clause):
+        text, (start, end) = token[0], token.span()
+        lower = text.lower()
+        if not text[0].isalnum():
+            letter = MARK
+        elif text[0].isdigit():
+            letter = COUNT
+        elif lower in _LINKING[language]:
+            letter = LINK
+        else:
+            particle = _PARTICLE.search(text) if language == "ko" else None
+            stem = text[: particle.start()] if particle else text
+            inflected = language == "ko" and not (particle and _AFTER_NOUN.match(particle[0]))
+            none = lower in _listed(language) or (inflected and _PREDICATE.search(stem)) or (cased and text == lower)
+            letter = OTHER if none else NOUN
+            if particle and not none:
+                words.append(Word(start, start + len(stem), letter))
+                start, letter = start + len(stem), LINK if particle[0] == "의" else OTHER
+        words.append(Word(start, end, letter))
+    return words
 
 
 def _chinese(clause: str) -> list[Word]:
@@ -122,7 +195,7 @@ def _chinese_letter(text: str, kind: str, before: str) -> str:
         return OTHER
     if kind == "eng" or kind[:2] in ("nr", "ns", "nt", "nz"):
         return NAME
-    if kind[0] in "ns" or kind == "an" or (kind == "vn" and before in (NOUN, NAME)):
+    if kind[0] in "nsj" or kind == "an" or (kind == "vn" and before in (NOUN, NAME)):
         return NOUN
     if kind[0] == "v" and len(text) > 1:
         thing = before in (COUNT, LINK) or (len(text) == 3 and text[-1] not in "来去起")

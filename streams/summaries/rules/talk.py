@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from schemas.summaries import Decision, Insight, Preference, Problem, Todo
+from streams.summaries.rules.embedding import Remembered, encoder
 from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.lines import Line, lines
 from streams.summaries.rules.sentences import Sentence, content, neighbours, sentences_of, trimmed
@@ -16,14 +18,31 @@ NEAR: Final = 0.8
 """If the longer of two items has at least this share of the shorter one's words, the shorter one says nothing new."""
 
 
-class Talk:
-    """The sentences and the lines of a day."""
+MOST_CLAUSES: Final = 6_000
+"""Maximum number of clauses of a day that are read, the last ones. It takes some six seconds."""
 
-    def __init__(self, turns: Iterable[Turn]) -> None:
-        self.sentences: Final = sentences_of(turns)
-        self.lines: Final[list[Line]] = lines(self.sentences)
+
+class Talk:
+    """The sentences and the lines of a day; of a very long day, those of its end.
+
+    `embed` is None if texts are not embedded, or the extra `embedded` is not installed.
+    """
+
+    def __init__(self, turns: Iterable[Turn], *, embedded: bool = True) -> None:
+        embed = encoder() if embedded else None
+        self.embed: Final = Remembered(embed) if embed else None
+        self.sentences: Final = _last(sentences_of(turns))
+        self.lines: Final[list[Line]] = lines(self.sentences, self.embed)
         self._before, _ = neighbours(self.sentences)
         self._idle: dict[tuple[int, int], bool] = {}
+
+    @cached_property
+    def lines_at(self) -> dict[int, list[Line]]:
+        """The lines of each sentence, by its index."""
+        found: dict[int, list[Line]] = {}
+        for line in self.lines:
+            found.setdefault(line.place, []).append(line)
+        return found
 
     def of(self, kind: Kind) -> list[Line]:
         """Return the lines of a kind."""
@@ -59,6 +78,15 @@ class Talk:
             sentence = self.sentences[place]
             known = self._idle[place, clause] = sentence.cues.idle.search(sentence.opened[clause]) is not None
         return known
+
+
+def _last(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+    """Return the sentences of the last `MOST_CLAUSES` clauses."""
+    first, left = len(sentences), MOST_CLAUSES
+    while first and len(sentences[first - 1].clauses) <= left:
+        first -= 1
+        left -= len(sentences[first].clauses)
+    return sentences[first:]
 
 
 Item = TypeVar("Item", Preference, Decision, Todo, Problem, Insight)

@@ -1,170 +1,180 @@
-"""Topics of a day: the day is cut where something new comes up, and each part is named by a noun phrase of it."""
+"""Topics of a day: the phrases that a linear model finds worth a title, each with the turns that are about it.
+
+The model says how probable it is that a phrase names a topic that the chosen phrases do not name yet. It was fitted
+to our own invented dialogues by `benchmarks/topic_training.py`, which writes `topics.npz`: with embeddings and
+without.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import groupby
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemas.conversations import Role
-from schemas.summaries import FEWEST_TOPICS, MOST_TOPICS, Topic
-from streams.summaries.rules.noun_phrases import NounPhrase, read_clause
-from streams.summaries.rules.sentences import Sentence
-from streams.summaries.rules.tagging import tongue_of
+import numpy as np
+
+from schemas.summaries import Topic
+from streams.summaries.rules.candidates import (
+    WORD_SCALE,
+    Candidate,
+    Candidates,
+    Clause,
+    candidates,
+    clauses,
+    embedded,
+    shared,
+    together,
+)
+from streams.summaries.rules.embedding import Floats
 from streams.summaries.rules.talk import Talk, alike
 
-NEW, SHARED, ASKED, REPLIED = 0.4, -0.5, 0.7, -1.2
-"""What speaks for a new topic in a turn, and against it.
+FILE: Final = Path(__file__).with_name("topics.npz")
 
-For it: each new noun of the user (`NEW`), a question (`ASKED`). Against it: each word of the user that the turn
-before has (`SHARED`), and a long reply in the turn before, which calls for more (`REPLIED`, for `LONG_REPLY` words).
-A sum above zero begins a topic.
-"""
+LEAST: Final = (0.01, 0.12, 0.12, 0.3, 0.3)
+"""The probability that the first, second, … topic has at least. Nearly every day that names anything has one."""
 
-MOST_COUNTED: Final = 3
-"""More new nouns, or more shared words, do not count."""
+MOST_EMBEDDED: Final = 20
+"""Maximum number of candidates of a day that are embedded: each takes 0.2 ms."""
 
-LONG_REPLY: Final = 10
+TAGGED: Final = frozenset({"en", "zh", "ja"})
+"""The languages of which a library knows the classes of words, so that long phrases are sound."""
 
-REPLY: Final = 0.4
-"""How much a noun in a message of the assistant counts, compared with one of the user."""
+MOST_WORDS: Final = 3
+"""Maximum number of words of a title that replaces a shorter one."""
 
-WHOLE_DAY: Final = 0.4
-"""How much each clause of the day that has the noun counts, compared with a message of the topic's own turns."""
-
-FIRST: Final = 1.0
-QUESTION: Final = 0.6
-"""Added to a phrase that the user says in the topic's first turn, and to one in a question."""
-
-SIZES: Final = (0.8, 1.0, 1.0, 0.85)
-"""Factors for phrases of one, two, three, and more words: one word says little, many say too much."""
-
-BY_ASSISTANT: Final = 0.8
-"""A factor for a phrase that the assistant said."""
-
-LEAST_WORTH, ENOUGH = 2.0, 2.2
-"""The worth that a topic's best phrase has at least: the second one if there are `FEWEST_TOPICS` better topics.
-
-A word that the user says once, in no question, has 2.1 where it opens a topic.
-"""
+ABOUT: Final = 0.3
+"""A turn without a word of a topic goes on with the topic of the turn before if it is so similar to its title."""
 
 
-class _Clause(NamedTuple):
-    """What a clause names."""
+class Weights(NamedTuple):
+    """The coefficients: of features, of words, of embeddings, of what is together with the chosen ones, the bias."""
 
-    sentence: Sentence
-    asked: bool
-    phrases: tuple[NounPhrase, ...]
-    keys: frozenset[str]
+    features: Floats
+    words: Floats
+    vectors: Floats
+    together: Floats
+    bias: Floats
 
-    @property
-    def by_user(self) -> bool:
-        return self.sentence.by_user
-
-
-_Turn = list[_Clause]
-_Part = list[_Turn]
-
-
-class _Named(NamedTuple):
-    worth: float
-    phrase: NounPhrase
-    said: _Clause
+    def alone(self, found: Candidates) -> Floats:
+        """Return the log-odds of the candidates, without what is together with chosen ones."""
+        words = np.array([self.words[row].sum() for row in found.words], np.float32) * WORD_SCALE
+        odds: Floats = found.features @ self.features + found.vectors @ self.vectors + words + self.bias
+        return odds
 
 
 def topics(talk: Talk) -> tuple[Topic, ...]:
-    """Return at most five topics, those of the highest worth, in order of appearance.
+    """Return at most five topics, in order of appearance. Small talk and code name nothing.
 
-    There are fewer if fewer parts of the day name anything. Small talk and code name nothing. Words of the assistant
-    only name a topic if the user's words are about it, or if the assistant speaks alone.
+    Words of the assistant only name a topic in turns in which the user says something, or if the assistant speaks
+    alone.
     """
-    turns = [list(group) for _, group in groupby(_clauses(talk), key=lambda one: one.sentence.turn.number)]
-    parts = _parts([turn for turn in turns if any(map(_counts, turn))])
-    in_day = Counter(key for turn in turns for one in turn for key in _nouns([one]))
-    named = [(name, part) for part in parts if (name := _name(part, in_day))]
-    named.sort(key=lambda one: -one[0].worth)
-    found: list[tuple[_Named, _Part]] = []
-    for name, part in named:
-        same = next((place for place, (other, _) in enumerate(found) if _same(name, other)), None)
-        if same is not None:
-            found[same] = found[same][0], [*found[same][1], *part]
-        elif name.worth >= (LEAST_WORTH if len(found) < FEWEST_TOPICS else ENOUGH):
-            found.append((name, part))
-    return tuple(sorted((_topic(*one) for one in found[:MOST_TOPICS]), key=lambda topic: topic.turns))
+    said = clauses(talk)
+    found = candidates(talk, said)
+    if not found.phrases:
+        return ()
+    phrases = found.phrases
+    if talk.embed:
+        found = embedded(talk, found, likely(loaded("alone"), found))
+    places = picked(loaded("embedded" if talk.embed else "alone"), found)
+    chosen = [_whole(found.phrases[place], phrases) for place in places]
+    likeness = found.likeness[places] if talk.embed else None
+    turns = [list(group) for _, group in groupby(said, key=lambda one: one.sentence.turn.number)]
+    about = _about(turns, chosen, likeness)
+    parts = [[turn for turn, at in zip(turns, about, strict=True) if at == place] for place in range(len(chosen))]
+    return tuple(sorted(map(_topic, chosen, parts), key=lambda topic: topic.turns))
 
 
-def _same(one: _Named, other: _Named) -> bool:
-    """True if two parts are about the same: their names have a word in common, or one is part of the other."""
-    return not set(one.phrase.keys).isdisjoint(other.phrase.keys) or alike(one.phrase.text, other.phrase.text)
+def likely(alone: Weights, found: Candidates) -> list[int]:
+    """Return the indexes of the candidates that are embedded, because of their other features."""
+    return sorted(np.argsort(-alone.alone(found), kind="stable")[:MOST_EMBEDDED].tolist())
 
 
-def _clauses(talk: Talk) -> Iterator[_Clause]:
-    """Yield the clauses of both speakers, without small talk."""
-    for place, sentence in enumerate(talk.sentences):
-        tongue = tongue_of(sentence.message.content)
-        for clause, text in enumerate(sentence.opened):
-            if not sentence.code and len(text) > 1 and not talk.idle(place, clause):
-                yield _Clause(sentence, clause >= sentence.told, *read_clause(text, tongue))
+def picked(weights: Weights, found: Candidates, least: Sequence[float] = LEAST) -> list[int]:
+    """Choose the most probable candidate, one after the other, as long as it is probable enough. Return indexes."""
+    alone = weights.alone(found)
+    chosen: list[int] = []
+    free = list(range(len(found.phrases)))
+    for needed in least:
+        odds = alone + together(found, chosen) @ weights.together
+        best = max(free, key=odds.__getitem__, default=None)
+        if best is None or 1 / (1 + np.exp(-odds[best])) < needed:
+            break
+        chosen.append(best)
+        free = [place for place in free if not same(found.phrases[place], found.phrases[best])]
+    return chosen
 
 
-def _counts(one: _Clause) -> bool:
-    """True for a clause of the user, and for one of the assistant if the user says nothing in the turn."""
-    return one.by_user or all(message.role is not Role.USER for message in one.sentence.turn.messages)
+def same(one: Candidate, other: Candidate) -> bool:
+    """True if one phrase has all words of the other, or if both are only said in one and the same turn."""
+    turns = {clause.sentence.turn.number for phrase in (one, other) for clause in phrase.said}
+    return len(turns) == 1 or shared(one, other) == 1 or alike(one.phrase.text, other.phrase.text)
 
 
-def _parts(turns: Sequence[_Turn]) -> list[_Part]:
-    """Cut the day into parts: see `NEW`. Consecutive turns are in one part."""
-    parts: list[_Part] = []
-    for place, turn in enumerate(turns):
-        if not place or _begins(turn, turns[place - 1]):
-            parts.append([])
-        parts[-1].append(turn)
-    return parts
-
-
-def _begins(turn: _Turn, before: _Turn) -> bool:
-    user = [one for one in turn if _counts(one)]
-    signs = (
-        NEW * min(MOST_COUNTED, len(_nouns(user) - _nouns(before))),
-        SHARED * min(MOST_COUNTED, len(_keys(user) & _keys(before))),
-        ASKED * any(one.asked for one in user),
-        REPLIED * min(1.0, len(_keys(one for one in before if not one.by_user)) / LONG_REPLY),
+def _whole(one: Candidate, found: Sequence[Candidate]) -> Candidate:
+    """Return the longest phrase that has a phrase within it wherever it is said: "maid of honour" for "maid"."""
+    if one.said[0].tongue not in TAGGED:
+        return one
+    text, said = one.phrase.text.casefold(), {id(clause) for clause in one.said}
+    longer = (
+        other
+        for other in found
+        if text in other.phrase.text.casefold()
+        and other.phrase.size <= MOST_WORDS
+        and {id(clause) for clause in other.said} == said
     )
-    return sum(signs) > 0
+    return max(longer, key=lambda other: len(other.phrase.text), default=one)
 
 
-def _nouns(clauses: Iterable[_Clause]) -> set[str]:
-    return {key for one in clauses for phrase in one.phrases for key in phrase.keys}
+def _about(
+    turns: Sequence[Sequence[Clause]], chosen: Sequence[Candidate], likeness: Floats | None
+) -> list[int | None]:
+    """Return the topic of each turn, None for none.
+
+    It is the topic whose words the turn has. A turn without words of a topic goes on with the one before, if it names
+    nothing or is similar.
+    """
+    about: list[int | None] = []
+    for number, turn in enumerate(turns):
+        keys = frozenset[str]().union(*(one.keys for one in turn))
+        shares = [(_share(turn, keys, one), -place) for place, one in enumerate(chosen)]
+        share, place = max(shares, default=(0.0, 0))
+        before = about[-1] if about and _session(turn) == _session(turns[number - 1]) else None
+        if share > 0:
+            about.append(-place)
+        elif before is not None and (
+            not any(one.phrases for one in turn if one.counts)
+            or (likeness is not None and max(likeness[before, one.message] for one in turn) >= ABOUT)
+        ):
+            about.append(before)
+        else:
+            about.append(None)
+    return about
 
 
-def _keys(clauses: Iterable[_Clause]) -> set[str]:
-    return {key for one in clauses for key in one.keys}
+def _share(turn: Sequence[Clause], keys: frozenset[str], one: Candidate) -> float:
+    """Return the share of a title's words that a turn has, and one more if the turn is the first with the title."""
+    return len(keys.intersection(one.phrase.keys)) / len(one.phrase.keys) + any(
+        one.said[0] is clause for clause in turn
+    )
 
 
-def _name(part: _Part, in_day: Mapping[str, int]) -> _Named | None:
-    """Return the best phrase of a part: its words recur, stand in a question, or open the part."""
-    messages: dict[str, dict[str, float]] = {}
-    clauses = [one for turn in part for one in turn]
-    for one in clauses:
-        for key in _nouns([one]):
-            messages.setdefault(key, {})[one.sentence.message.message_id] = 1.0 if _counts(one) else REPLY
-    best: _Named | None = None
-    for one in clauses:
-        opens = _counts(one) and one in part[0]
-        for phrase in one.phrases:
-            said = sum(sum(messages[key].values()) + WHOLE_DAY * in_day[key] for key in phrase.keys)
-            worth = said / len(phrase.keys) * SIZES[min(phrase.size, len(SIZES)) - 1]
-            worth = (worth + FIRST * opens + QUESTION * one.asked) * (1.0 if _counts(one) else BY_ASSISTANT)
-            if worth >= LEAST_WORTH and (best is None or worth > best.worth):
-                best = _Named(worth, phrase, one)
-    return best
+def _session(turn: Sequence[Clause]) -> str:
+    return turn[0].sentence.turn.session_id
 
 
-def _topic(name: _Named, part: _Part) -> Topic:
-    said = [name.said, *(one for turn in part for one in turn)]
+def _topic(one: Candidate, turns: Iterable[Sequence[Clause]]) -> Topic:
+    said = [one.said[0], *(clause for turn in turns for clause in turn)]
     return Topic(
-        title=name.phrase.text,
-        turns=tuple(sorted(turn[0].sentence.turn.number for turn in part)),
-        sources=tuple(dict.fromkeys(one.sentence.message.message_id for one in said)),
+        title=one.phrase.text,
+        turns=tuple(sorted({clause.sentence.turn.number for clause in said})),
+        sources=tuple(dict.fromkeys(clause.sentence.message.message_id for clause in said)),
     )
+
+
+@lru_cache(maxsize=2)
+def loaded(name: str) -> Weights:
+    """Read the weights `embedded` or `alone` from `topics.npz`."""
+    with np.load(FILE) as file:
+        return Weights(*(file[f"{name}_{part}"].astype(np.float32) for part in Weights._fields))

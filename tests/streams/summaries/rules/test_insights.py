@@ -56,6 +56,13 @@ def test_what_the_user_asks_to_remember_comes_without_the_request() -> None:
     ]
 
 
+@pytest.mark.parametrize("said", ["My bank PIN is 4711 and my sister Ruth has a dog", "我的银行卡密码是4711"])
+def test_secrets_are_noted_only_if_the_user_asks_for_it(said: str) -> None:
+    assert not any("4711" in insight.text for insight in summary(said, "A: ok").insights)
+    (insight,) = summary(f"remember that {said}", "A: ok").insights
+    assert "4711" in insight.text
+
+
 def test_what_another_section_has_is_no_insight() -> None:
     found = summary("我喜欢辣的火锅", "A: 好", "我需要明天交房租", "A: 好", "我决定搬到成都")
     assert found.preferences
@@ -67,5 +74,5 @@ def test_what_another_section_has_is_no_insight() -> None:
 def test_what_happened_is_an_insight_beside_the_topic_that_names_it() -> None:
     """A topic only names it; what lasts is one all the same."""
     found = summary("昨天我去海边看了日出", "A: 真好", "我对花生过敏", "A: 记下了")
-    assert [topic.title for topic in found.topics] == ["海边", "花生过敏"]
+    assert "花生过敏" in [topic.title for topic in found.topics]
     assert [insight.text for insight in found.insights] == ["昨天我去海边看了日出", "我对花生过敏"]

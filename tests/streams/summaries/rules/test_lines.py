@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from streams.summaries.rules import lines as rule
-from streams.summaries.rules.kinds import Floats, Kind
+from streams.summaries.rules.embedding import Embed, Floats
+from streams.summaries.rules.kinds import Kind
 from streams.summaries.rules.lines import lines
 from streams.summaries.rules.sentences import Sentence, sentences_of
 from tests.streams.summaries.rules.talking import turns
@@ -18,11 +19,11 @@ def found(monkeypatch: pytest.MonkeyPatch, said: str, *chances: tuple[Kind, floa
     """The lines of a message whose clauses have these kinds with these chances: (kind, text)."""
     each = iter(chances)
 
-    def given(sentences: list[Sentence]) -> list[Floats]:
+    def given(sentences: list[Sentence], _: Embed | None) -> list[Floats]:
         return [np.array([chance(*next(each)) for _ in sentence.clauses], np.float32) for sentence in sentences]
 
     monkeypatch.setattr(rule, "probabilities", given)
-    return [(line.kind.name.lower(), line.text) for line in lines(sentences_of(turns(said)))]
+    return [(line.kind.name.lower(), line.text) for line in lines(sentences_of(turns(said)), None)]
 
 
 def chance(kind: Kind, sure: float) -> list[float]:

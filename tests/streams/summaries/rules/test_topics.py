@@ -33,38 +33,36 @@ def test_english_turns_as_well() -> None:
         "Hello there!",
         "A: Hi! How can I help?",
         "I bought a new rice cooker",
-        "A: What did you make?",
+        "A: What did you make with the rice cooker?",
         "I fixed my bike on Sunday",
-        "A: Well done!",
+        "A: Well done! What was broken on the bike?",
         "The rice cooker burnt our dinner",
         "A: It happens.",
-        "My sister moved to Leeds",
+        "Then the bike broke again",
         "A: Nice.",
     ).topics
-    assert [(topic.turns, topic.title) for topic in found] == [
-        ((2, 4), "rice cooker"),
-        ((3,), "bike"),
-        ((5,), "sister"),
-    ]
+    assert [topic.turns for topic in found] == [(2, 4), (3, 5)]
+    assert "rice cooker" in found[0].title
+    assert "bike" in found[1].title
 
 
 def test_there_are_at_most_five_those_that_most_is_said_about() -> None:
+    names = ("apple pie", "iron bridge", "grey donkey", "steam engine", "wooden flute", "rose garden", "chess club")
     said = [
-        "I picked sour apples",
-        "The mayor opened an iron bridge beside the old library of the town hall on Monday",
-        "Castles fascinate my young nephew",
-        "A grey donkey ate our hat",
-        "Steam engines hiss",
-        "My wooden flute needs repair",
-        "Wild roses fill the garden",
+        line
+        for name in names
+        for line in (
+            f"Can you help me with the {name}?",
+            f"A: What about the {name}?",
+            f"Our {name} needs a new plan",
+        )
     ]
-    found = summary(*[line for one in said for line in (one, "A: ok")]).topics
+    found = summary(*said).topics
     assert len(found) == 5
-    assert (2,) in [topic.turns for topic in found]
+    assert [topic.turns for topic in found] == sorted(topic.turns for topic in found)
 
 
 def test_what_is_said_in_the_same_words_goes_together() -> None:
-    """What only follows is a topic of its own, as long as there are few."""
     found = summary(
         "The harbour pilots went on strike",
         "A: I have read about it",
@@ -74,10 +72,14 @@ def test_what_is_said_in_the_same_words_goes_together() -> None:
         "A: More pay",
         "A violin string broke in the lesson",
         "A: Oh no",
-        "Nobody would rent us a tandem",
-        "A: Why not?",
     ).topics
-    assert [topic.turns for topic in found] == [(1, 3), (2, 4), (5,)]
+    assert (1, 3) in [topic.turns for topic in found]
+    assert not {1, 3} & {turn for topic in found if "violin" in topic.title for turn in topic.turns}
+
+
+def test_two_phrases_of_one_turn_are_one_topic() -> None:
+    (topic,) = summary("I put the old radio beside the lamp and the clock", "A: ok").topics
+    assert topic.turns == (1,)
 
 
 @pytest.mark.parametrize(
@@ -101,12 +103,12 @@ def test_titles_differ() -> None:
     ("said", "title"),
     [
         ("I'm maid of honour, and I love the man she picked", "maid of honour"),
-        ("Yesterday we tried the new oven in our bakery, but nobody was pleased", "new oven"),
+        ("Yesterday we tried the new oven in our bakery, but nobody was pleased", "new oven in our bakery"),
         ("We finally decided to start planning a trip to Oslo", "trip"),
         ("I packed the tent and a stove, and that was it", "tent"),
         (
             "I am still reading the letters about the old mill of our village",
-            "old mill",
+            "old mill of our village",
         ),
         ("昨天我去参观了一家陶瓷博物馆，感觉特别震撼", "陶瓷博物馆"),
         ("昨天客厅的吊灯突然灭了", "客厅的吊灯"),
@@ -168,6 +170,16 @@ def test_a_topic_that_comes_up_again_keeps_all_its_turns() -> None:
     assert next(topic.turns for topic in found if "番茄" in topic.title) == (1, 3)
 
 
-def test_a_korean_day_has_no_topics() -> None:
-    """No library of Korean words is light enough, and a clause is no topic."""
-    assert summary("냉장고 소리가 너무 시끄러워", "A: 언제부터요?").topics == ()
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        (("냉장고 소리가 너무 시끄러워", "A: 냉장고는 언제부터요?", "냉장고가 어제부터 그래"), "냉장고"),
+        (
+            ("Die Tomaten haben Flecken", "A: Sind die Tomaten im Freien?", "ja, die Tomaten stehen im Garten"),
+            "Tomaten",
+        ),
+        (("La lavadora hace ruido", "A: ¿La lavadora está nivelada?", "la lavadora es muy vieja"), "lavadora"),
+    ],
+)
+def test_other_languages_have_topics_too(said: tuple[str, ...], word: str) -> None:
+    assert any(word in topic.title for topic in summary(*said).topics)
