@@ -55,7 +55,7 @@ STRENGTH: Final = {"embedded": 2.0, "alone": 4.0}
 SPECIFIED: Final = "specified"
 """The file of the sentences that the tests specify."""
 
-SPECIFIED_WEIGHT: Final = 4.0
+SPECIFIED_WEIGHT: Final = 6.0
 """How often a specified clause counts: what the tests say must hold. The reports leave these clauses out."""
 
 LEAST: Final = (0.35, 0.5, 0.65)

@@ -3,10 +3,10 @@
     python benchmarks/topic_training.py [--folds N] [--write]
 
 The data are the topics in `summary_dialogues/*.topics.jsonl`, of our own invented dialogues in the files `*.txt`
-beside them, one line for each. A phrase is a positive example as far as it overlaps with the name of a topic or its
-first alternative, from half of their words on (`evidence/summary_gold.py`). The model is first fitted to phrases
-alone; it then chooses topics, and is fitted again to phrases beside those that are chosen, where what these name
-already counts as wrong.
+beside them, one line for each; `specified` has those that the tests specify, which count more. A phrase is a positive
+example as far as it overlaps with the name of a topic or its first alternative, from half of their words on
+(`evidence/summary_gold.py`). The model is first fitted to phrases alone; it then chooses topics, and is fitted again
+to phrases beside those that are chosen, where what these name already counts as wrong.
 `--write` writes two models to `streams/summaries/rules/topics.npz`: one with the embeddings of the extra `embedded`,
 one without. It needs `scikit-learn`, of the extra `bench`, and the extras `embedded` and `japanese`. Fit the kinds of
 clauses first (`summary_training.py`): what a clause says is a feature of the phrases in it.
@@ -39,6 +39,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.evidence.marked_dialogues import Labelled, labelled
 from benchmarks.evidence.summary_gold import LEAST_OVERLAP, content_words, matched, overlap, ways_of
+from benchmarks.summary_training import DIALOGUES, SPECIFIED, SPECIFIED_WEIGHT
+from streams.language.scripts import is_chinese
 from streams.summaries.rules import kinds
 from streams.summaries.rules.candidates import (
     BUCKETS,
@@ -53,8 +55,6 @@ from streams.summaries.rules.embedding import encoder
 from streams.summaries.rules.talk import Talk
 from streams.summaries.rules.topics import FILE, Weights, likely, picked, same
 from streams.summaries.rules.turns import Turn
-
-DIALOGUES: Final = Path(__file__).with_name("summary_dialogues")
 
 WAYS: Final = 2
 """How many of the names of a topic are right for training: single words are among the further alternatives."""
@@ -72,9 +72,13 @@ FINGERPRINTED: Final = 5
 
 
 class Day(NamedTuple):
-    """The candidates of a dialogue, and their overlaps with its topics, float[candidates, topics]."""
+    """The candidates of a dialogue, and their overlaps with its topics, float[candidates, topics].
+
+    `weight` is how often the dialogue counts.
+    """
 
     name: str
+    weight: float
     language: str
     found: Candidates
     topics: list[list[str]]
@@ -99,22 +103,32 @@ def days_of(path: Path, alone: Weights | None) -> list[Day]:
 
     Days in which nothing is named are left out.
     """
-    gold = [orjson.loads(line)["topics"] for line in path.read_bytes().splitlines()]
-    language = path.name[:2]
+    gold = {line["dialogue"]: line["topics"] for line in map(orjson.loads, path.read_bytes().splitlines())}
+    weight = SPECIFIED_WEIGHT if path.name.startswith(SPECIFIED) else 1.0
     days = []
-    for dialogue, given in zip(labelled(dialogues_of(path)), gold, strict=True):
+    for number, dialogue in enumerate(labelled(dialogues_of(path))):
+        if number not in gold:
+            continue
+        language = _language_of(path, gold[number])
         talk = Talk(turns_in(dialogue), embedded=alone is not None)
         found = candidates(talk, clauses(talk))
         if not found.phrases:
             continue
         if alone is not None:
             found = embedded(talk, found, likely(alone, found))
-        topics = [ways_of(topic) for topic in given]
+        topics = [ways_of(topic) for topic in gold[number]]
         ways = [[content_words(way, language) for way in topic[:WAYS]] for topic in topics]
         said = [content_words(one.phrase.text, language) for one in found.phrases]
         overlaps = [[max(overlap(words, way) for way in topic) for topic in ways] for words in said]
-        days.append(Day(dialogue.name, language, found, topics, np.array(overlaps).reshape(len(said), -1)))
+        rights = np.array(overlaps).reshape(len(said), -1)
+        days.append(Day(dialogue.name, weight, language, found, topics, rights))
     return days
+
+
+def _language_of(path: Path, topics: Sequence[dict[str, Any]]) -> str:
+    if not path.name.startswith(SPECIFIED):
+        return path.name[:2]
+    return "zh" if is_chinese(topics[0]["text"]) else "en"
 
 
 class Scale(NamedTuple):
@@ -160,11 +174,12 @@ def _fit(examples: Sequence[tuple[Day, list[int]]], scale: Scale, strength: floa
 
     rows, right = zip(*(rows_of(day, chosen, scale) for day, chosen in examples), strict=True)
     known, shares = sparse.vstack(rows), np.concatenate(right)
+    weight = np.concatenate([np.full(len(each), day.weight) for (day, _), each in zip(examples, right, strict=True)])
     positive = shares > 0
     model = LogisticRegression(C=strength, max_iter=400, tol=1e-3).fit(
         sparse.vstack([known, known[positive]]).tocsr(),
         np.concatenate([np.zeros(len(shares)), np.ones(positive.sum())]),
-        sample_weight=np.concatenate([1 - shares, shares[positive]]),
+        sample_weight=np.concatenate([(1 - shares) * weight, (shares * weight)[positive]]),
     )
     day = examples[0][0].found
     sizes = np.cumsum([day.features.shape[1], day.vectors.shape[1], 8])
@@ -180,7 +195,8 @@ def report(days: Sequence[Day], strength: float, folds: int) -> None:
     counts: dict[str, NDArray[np.int64]] = {}
     for held_out in range(folds):
         weights = fit([day for day, at in zip(days, fold, strict=True) if at != held_out], strength)
-        for day in (day for day, at in zip(days, fold, strict=True) if at == held_out):
+        judged = (day for day, at in zip(days, fold, strict=True) if at == held_out)
+        for day in (day for day in judged if not day.name.startswith(SPECIFIED)):
             titles = [day.found.phrases[place].phrase.text for place in picked(weights, day.found)]
             for way, most in (("strict", WAYS), ("all names", 99)):
                 right = len(matched(titles, [topic[:most] for topic in day.topics], day.language))

@@ -13,13 +13,13 @@ from streams.summaries.rules.kinds import Kind, probabilities
 from streams.summaries.rules.sentences import ITEM_CHARS, Sentence, content, reason_in, shortened, tells
 
 LEAST: Final = {
-    Kind.PREFERENCE: 0.6,
-    Kind.DECISION: 0.65,
+    Kind.PREFERENCE: 0.7,
+    Kind.DECISION: 0.55,
     Kind.REASON: 0.4,
-    Kind.TASK: 0.5,
-    Kind.PROBLEM: 0.5,
+    Kind.TASK: 0.4,
+    Kind.PROBLEM: 0.6,
     Kind.SOLUTION: 0.35,
-    Kind.INSIGHT: 0.55,
+    Kind.INSIGHT: 0.45,
 }
 """The probability that a clause of each kind has at least, to begin a line."""
 

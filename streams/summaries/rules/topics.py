@@ -28,6 +28,7 @@ from streams.summaries.rules.candidates import (
     together,
 )
 from streams.summaries.rules.embedding import Floats
+from streams.summaries.rules.tagging import NAME
 from streams.summaries.rules.talk import Talk, alike
 
 FILE: Final = Path(__file__).with_name("topics.npz")
@@ -113,9 +114,21 @@ def same(one: Candidate, other: Candidate) -> bool:
 
 
 def _whole(one: Candidate, found: Sequence[Candidate]) -> Candidate:
-    """Return the longest phrase that has a phrase within it wherever it is said: "maid of honour" for "maid"."""
+    """Return the longest phrase that has a phrase within it wherever it is said: "maid of honour" for "maid".
+
+    For a phrase with a name that is said more often, return the name: "Leeds" for "train to Leeds".
+    """
     if one.said[0].tongue not in TAGGED:
         return one
+    names = [
+        other
+        for other in found
+        if set(other.phrase.letters) == {NAME}
+        and set(other.phrase.keys) < set(one.phrase.keys)
+        and other.messages > one.messages
+    ]
+    if names:
+        return max(names, key=lambda other: len(other.messages))
     text, said = one.phrase.text.casefold(), {id(clause) for clause in one.said}
     longer = (
         other

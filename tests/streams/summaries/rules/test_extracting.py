@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.summaries import MOST_TOPICS, TITLE_CHARS, Summary
@@ -76,6 +77,10 @@ SAID = st.one_of(st.lists(st.sampled_from(PIECES), min_size=1, max_size=14).map(
 DAYS = st.lists(st.tuples(st.booleans(), SAID), max_size=8)
 
 
+_PARTS = re.compile(": |：")
+"""A decision of few words has two parts of two messages: what was asked about, and the answer."""
+
+
 def one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -85,7 +90,8 @@ def texts(found: Summary) -> list[tuple[str, tuple[str, ...]]]:
     return [
         *((topic.title, topic.sources) for topic in found.topics),
         *((preference.text, preference.sources) for preference in found.preferences),
-        *((text, decision.sources) for decision in found.decisions for text in (decision.text, decision.reason)),
+        *((one, decision.sources) for decision in found.decisions for one in _PARTS.split(decision.text)),
+        *((decision.reason, decision.sources) for decision in found.decisions),
         *((text, todo.sources) for todo in found.todos for text in (todo.text, todo.when)),
         *((problem.text, problem.sources) for problem in found.problems),
         *(
@@ -100,6 +106,7 @@ def texts(found: Summary) -> list[tuple[str, tuple[str, ...]]]:
 
 @examples(300)
 @given(DAYS)
+@example([(False, "Postgres? "), (True, "我决定")])
 def test_whatever_is_said_a_summary_is_taken_from_it(said: list[tuple[bool, str]]) -> None:
     messages = [message(i, "user" if user else "assistant", text or "?", at=i) for i, (user, text) in enumerate(said)]
     spoken = turns_of(messages, LIMITS)

@@ -134,3 +134,17 @@ def test_what_the_user_says_they_will_do_goes_before_what_was_proposed() -> None
 def test_a_verb_that_could_be_a_month_is_no_time() -> None:
     (todo,) = summary("I need to march in the parade with the kids").todos
     assert (todo.text, todo.when) == ("march in the parade with the kids", "")
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "when"),
+    [
+        ("Bis Freitag muss ich noch die Steuer abgeben", "die Steuer abgeben", "Bis Freitag"),
+        ("Antes del viernes tengo que entregar el informe", "entregar el informe", "Antes del viernes"),
+        ("月曜までに介護ベッドを注文しないと", "介護ベッドを注文しないと", "月曜までに"),
+        ("다음 주 금요일까지 비자 서류 내야 돼", "비자 서류 내야 돼", "다음 주 금요일까지"),
+    ],
+)
+def test_in_other_languages_a_date_before_the_task_is_apart(said: str, text: str, when: str) -> None:
+    (todo,) = summary(said, "A: ok").todos
+    assert (todo.text, todo.when) == (text, when)
