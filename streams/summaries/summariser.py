@@ -73,8 +73,8 @@ class ModelSummariser:
         await summariser.summarise(turns, "2026-01-05")          # Summary, Malformed or Unavailable
 
     If the service refuses the response format (status 400), the request is repeated with the format of any JSON
-    object, and then without a format. Later requests have the format that succeeded. If the service refuses the
-    number of tokens, the request is repeated with half of this number.
+    object, and then without a format. Later requests have the format that the service accepted. If the service
+    refuses the number of tokens, the request is repeated with half of this number, down to `LEAST_ANSWER_TOKENS`.
     """
 
     def __init__(self, chat: ChatModel, plan: SummaryPlan, metrics: Metrics) -> None:
@@ -152,12 +152,12 @@ class ModelSummariser:
             )
             refusal = answer.refusal if isinstance(answer, NoAnswer) else ""
             has_next = form + 1 < len(self._formats)
-            too_many = bool(_TOKENS.search(refusal)) and most == tokens
+            too_many = bool(_TOKENS.search(refusal)) and most > LEAST_ANSWER_TOKENS
             if too_many and not (has_next and _FORMAT.search(refusal)):
-                most = tokens // 2
+                most = max(most // 2, LEAST_ANSWER_TOKENS)
             elif refusal and has_next:
                 form += 1
             else:
-                if not isinstance(answer, NoAnswer):
+                if not isinstance(answer, NoAnswer) or answer.said:
                     self._format = form
                 return answer

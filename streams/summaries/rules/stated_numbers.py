@@ -39,6 +39,8 @@ _HALF_TO: Final = re.compile(r"halb (\d{1,2})", re.IGNORECASE)
 _TEENS: Final = re.compile(r"\b([2-9]0)[- ]([1-9])\b")
 #: The largest number that is not checked if it is written as a word: "one of the", 两边.
 _VAGUE: Final = 2
+#: Longer runs of digits are no quantities, so they are not computed with.
+_MOST_DIGITS: Final = 15
 #: Number words from this value on multiply a number before them.
 _LEAST_FACTOR: Final = 100
 
@@ -90,7 +92,8 @@ def _worded(text: str, least: int) -> str:
     def chinese(found: re.Match[str]) -> str:
         value = _of_chinese(found[0])
         is_number = _SURELY.search(found[0]) or _COUNTED.match(found.string, found.end())
-        return str(value) if value > least and is_number else found[0]
+        idiom = set("百千").issuperset(found[0])  # 千万别
+        return str(value) if value > least and is_number and not idiom else found[0]
 
     def korean(found: re.Match[str]) -> str:
         value = sum(_KOREAN.get(part, 0) for part in found.groups() if part)
@@ -113,7 +116,7 @@ def _forms(token: re.Match[str], text: str) -> set[str]:
         forms.add(_bare("".join(parts)))
     if len(parts) == 2 and not parts[1].strip("0"):
         forms.add(_bare(parts[0]))
-    if times := _TIMES.match(text, token.end()):
+    if len(said) <= _MOST_DIGITS and (times := _TIMES.match(text, token.end())):
         factor = _FACTORS[times.lastgroup or ""]
         number = float(".".join(parts)) if len(parts) <= 2 else float("".join(parts))
         forms.add(str(round(number * factor)))
@@ -125,7 +128,7 @@ def _other_clock(token: re.Match[str], text: str) -> set[str]:
     hour, colon, minutes = token[0].replace("：", ":").partition(":")
     after = text[token.end() : token.end() + 6]
     is_time = colon or re.match(r"\s?(?:[点點時时]|시|uhr|h\b|[ap]\.?m)", after, re.IGNORECASE)
-    if not hour.isdigit() or not is_time or not 0 < int(hour) < 24:
+    if not hour.isdigit() or len(hour) > 2 or not is_time or not 0 < int(hour) < 24:
         return set()
     other = str(int(hour) + (12 if int(hour) < 12 else -12) or 12)
     return {f"{other}:{minutes}"} | ({other} if minutes == "00" else set()) if colon else {other}
@@ -141,7 +144,7 @@ def _of_chinese(run: str) -> int:
     >>> _of_chinese("三百二十"), _of_chinese("三百二"), _of_chinese("二五")
     (320, 320, 25)
     """
-    run = run.replace("〇", "零").replace("两", "二").replace("兩", "二")
+    run = run[:_MOST_DIGITS].replace("〇", "零").replace("两", "二").replace("兩", "二")
     if not any(one in _CHINESE_UNITS for one in run):
         return int("".join(str(_CHINESE_DIGITS.index(one)) for one in run))
     total = digit = 0

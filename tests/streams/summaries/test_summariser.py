@@ -462,8 +462,8 @@ async def test_a_failure_is_an_outcome_and_one_warning(
         *([answer] for answer, _ in FAILURES),
         *(pytest.param([answer], marks=pytest.mark.slow) for answer, _ in LATE),
         *([answer, answer] for answer, _ in MALFORMED),
-        [Answer(status=400)] * 4,
-        [Answer("?"), Answer(status=400), Answer(status=422), *[Answer(status=400)] * 2],
+        [Answer(status=400)] * 5,
+        [Answer("?"), Answer(status=400), Answer(status=422), *[Answer(status=400)] * 3],
     ],
 )
 async def test_no_log_line_holds_the_key_or_what_was_said(
@@ -522,6 +522,14 @@ async def test_a_service_that_refuses_the_form_is_asked_for_any_json_then_withou
     assert not warnings(caplog)
 
 
+async def test_a_format_is_kept_although_the_answer_cannot_be_used(
+    server: OpenAIServer, summariser: ModelSummariser
+) -> None:
+    server.script(NO_FORMAT[0], "?")
+    assert isinstance(await summariser.summarise(TURNS, DATE), Summary)
+    assert limits(server) == [(4_000, "json_schema"), (4_000, "json_object"), (4_000, "json_object")]
+
+
 TOO_MANY = [
     refused("max_tokens is too large: 4000. This model supports at most 2048 completion tokens."),
     refused("Invalid max_tokens value, the valid range of max_tokens is [1, 2048]"),
@@ -530,21 +538,23 @@ TOO_MANY = [
 ]
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("answer", TOO_MANY)
-async def test_a_service_that_refuses_so_many_tokens_is_asked_for_half(
-    server: OpenAIServer, summariser: ModelSummariser, answer: Answer
+async def test_a_service_that_refuses_so_many_tokens_is_asked_for_half_and_for_a_quarter(
+    server: OpenAIServer, summariser: ModelSummariser, answer: Answer, times: int
 ) -> None:
-    server.script(answer)
+    server.script(*[answer] * times)
     assert isinstance(await summariser.summarise(TURNS, DATE), Summary)
-    assert limits(server) == [(4_000, "json_schema"), (2_000, "json_schema")]
+    assert limits(server) == [(most, "json_schema") for most in (4_000, 2_000, 1_000)[: times + 1]]
 
 
 async def test_each_is_left_out_once(server: OpenAIServer, summariser: ModelSummariser) -> None:
-    """A service that refuses whatever it is asked is asked four times."""
+    """A service that refuses whatever it is asked is asked five times."""
     server.answering = lambda _: TOO_MANY[0]
     assert await summariser.summarise(TURNS, DATE) == Unavailable("BadRequestError", 0.0)
     schema, any_json = "json_schema", "json_object"
-    assert limits(server) == [(4_000, schema), (2_000, schema), (2_000, any_json), (2_000, None)]
+    fewer = [(4_000, schema), (2_000, schema), (1_000, schema)]
+    assert limits(server) == [*fewer, (1_000, any_json), (1_000, None)]
     server.received.clear()
     server.answering = lambda _: NO_FORMAT[0]
     assert await summariser.summarise(TURNS, DATE) == Unavailable("BadRequestError", 0.0)
