@@ -2,6 +2,8 @@
 
     python benchmarks/summaries.py DATA [--days judged|fresh|tuning|all] [--before TREE] [--messages] [--json]
     python benchmarks/summaries.py --gold benchmarks/summary_days/open.jsonl [--lines] [--json]
+    python benchmarks/summaries.py --gold benchmarks/summary_days/open.jsonl --model NAME [--base-url URL] [--most N]
+    python benchmarks/summaries.py --gold benchmarks/summary_days/open.jsonl --check
 
 DATA is a folder with `locomo_en`, `memdaily_dedup_zh` and `memorybank_zh.messages.dev.jsonl`; its texts are licensed
 for research, so keep the output on this machine. A day has the messages of one user on one date, eight or more; its
@@ -15,6 +17,15 @@ of all found, recall right lines of all gold ones, by section and language. A li
 words are those of a gold line of its section: an F-measure of 0.5 or more, matched one to one
 (`benchmarks/evidence/summary_gold.py` has the definition). `--lines` prints the right, wrong and missed lines of each
 day first; not for the held-out half while rules are improved.
+
+`--model` scores a model's summaries instead of the rules'. NAME has the form `provider/model`, as the settings have
+it; the service and its key are those of the settings and the environment (`SILTSTONE_LLM__API_KEY`, any text for a
+service that needs none), or URL and this key. The messages of the days are sent there. What was cut of its answers,
+and which days have no usable one, is counted below the table. `--most` scores so many days only, evenly taken from
+the file.
+
+`--check` asks no model: it prints how many right lines the check of a model's lines cuts, and how many wrong ones it
+lets through (`benchmarks/evidence/summary_check.py`).
 """
 
 from __future__ import annotations
@@ -126,6 +137,10 @@ def told_by(tree: Path, data: Path, days: str) -> dict[str, dict[str, object]]:
 @click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False)
 @click.option("--gold", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Days with gold lines.")
 @click.option("--lines", is_flag=True, help="With --gold: print the right, wrong and missed lines of each day.")
+@click.option("--model", default="", help="With --gold: score the summaries of this model, as provider/model.")
+@click.option("--base-url", default="", help="With --model: the URL of its OpenAI-compatible service.")
+@click.option("--most", type=click.IntRange(1), help="With --gold: score so many days only.")
+@click.option("--check", is_flag=True, help="With --gold: measure the check of a model's lines.")
 @click.option("--days", type=click.Choice([*SETS, "fresh", "all"]), default="judged", help="The set of days.")
 @click.option(
     "--before",
@@ -135,27 +150,57 @@ def told_by(tree: Path, data: Path, days: str) -> dict[str, dict[str, object]]:
 @click.option("--messages", is_flag=True, help="Print the messages too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: lines by day, or counts; at the end.")
 def main(
-    data: Path | None, gold: Path | None, lines: bool, days: str, before: Path | None, messages: bool, as_json: bool
+    data: Path | None,
+    gold: Path | None,
+    lines: bool,
+    model: str,
+    base_url: str,
+    most: int | None,
+    check: bool,
+    days: str,
+    before: Path | None,
+    messages: bool,
+    as_json: bool,
 ) -> None:
     if (data is None) == (gold is None):
         raise click.UsageError("name either DATA or a file of --gold")
-    if gold:
-        score(gold, lines, as_json)
+    if (not gold and (model or check or most)) or (base_url and not model):
+        raise click.UsageError("--model, --most and --check need --gold, and --base-url needs --model")
+    if gold and check:
+        measure_check(gold)
+    elif gold:
+        score(gold, lines, as_json, model, base_url, most)
     elif data:
         show(data, days, before, messages, as_json)
 
 
-def score(gold: Path, lines: bool, as_json: bool) -> None:
-    """Print how many lines of the summaries are those of a file of gold days."""
-    # Here, for --before runs this script with another tree's packages, which may lack this one.
+def measure_check(gold: Path) -> None:
+    """Print what the check of a model's lines makes of right and of wrong ones."""
+    _with_this_tree()
+    from benchmarks.evidence import summary_check, summary_gold
+
+    days = list(summary_gold.read(gold))
+    cited = summary_check.cited_anew(days)
+    click.echo("\n".join(summary_check.table(summary_check.passed(days))))
+    click.echo(f"a wrong message: {', '.join(f'{what} {number}' for what, number in sorted(cited.items()))}")
+
+
+def _with_this_tree() -> None:
+    """Let `benchmarks` be imported. Not above: `--before` runs this script with another tree's packages."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from benchmarks.evidence import summary_gold
+
+
+def score(gold: Path, lines: bool, as_json: bool, model: str, base_url: str, most: int | None) -> None:
+    """Print how many lines of the summaries are those of a file of gold days."""
+    _with_this_tree()
+    from benchmarks.evidence import summary_gold, summary_model
 
     limits = Limits.of(MemorySettings())
-    judged = [
-        (day, summary_gold.compared(day, extracted(turns_of(day.messages, limits))))
-        for day in summary_gold.read(gold)
-    ]
+    days = list(summary_gold.read(gold))
+    days = days[:: -(-len(days) // most)] if most else days
+    by_model = summary_model.summed_up(days, summary_model.plan_of(model, base_url), limits) if model else None
+    summaries = by_model.summaries if by_model else [extracted(turns_of(day.messages, limits)) for day in days]
+    judged = [(day, summary_gold.compared(day, found)) for day, found in zip(days, summaries, strict=True)]
     for day, rows in judged if lines else ():
         click.echo(f"\n=== {day.name}")
         for row, found in rows.items():
@@ -163,9 +208,11 @@ def score(gold: Path, lines: bool, as_json: bool) -> None:
             click.echo("".join(f"{row:12} wrong   {line}\n" for line in found.wrong), nl=False)
             click.echo("".join(f"{row:12} missed  {line}\n" for line in found.missed), nl=False)
     counts = summary_gold.counted(judged)
-    click.echo("\n".join([f"{len(judged)} days of {gold.name}", *summary_gold.table(counts)]))
+    told = by_model.told() if by_model else []
+    click.echo("\n".join([f"{len(judged)} days of {gold.name}", *summary_gold.table(counts), *told]))
     if as_json:
-        click.echo(orjson.dumps({"days": len(judged), **summary_gold.as_json(counts)}))
+        cut = {"cut": by_model.cut} if by_model else {}
+        click.echo(orjson.dumps({"days": len(judged), **summary_gold.as_json(counts), **cut}))
 
 
 def show(data: Path, days: str, before: Path | None, messages: bool, as_json: bool) -> None:

@@ -79,6 +79,8 @@ class GoldDay(NamedTuple):
     messages: tuple[ChatMessage, ...]
     gold: dict[str, list[list[str]]]
     solutions: list[str]
+    noted: Summary = Summary()
+    """The gold lines as a summary. A line that names no messages cites the one with most of its content words."""
 
     @property
     def group(self) -> str:
@@ -224,7 +226,21 @@ def read(path: Path) -> Iterator[GoldDay]:
         )
         gold = {section: [ways_of(item) for item in given["gold"][section]] for section in SECTIONS}
         solutions = [item.get("solution", "") for item in given["gold"]["problems"]]
-        yield GoldDay(given["id"], given["language"], messages, gold, solutions)
+        noted = _noted(given["gold"], messages, given["language"])
+        yield GoldDay(given["id"], given["language"], messages, gold, solutions, noted)
+
+
+def _noted(gold: dict[str, list[dict[str, Any]]], messages: Sequence[ChatMessage], language: str) -> Summary:
+    said = [content_words(f"{message.name or ''} {message.content}", language) for message in messages]
+
+    def cited(item: dict[str, Any]) -> dict[str, Any]:
+        words = content_words(" ".join(ways_of(item)), language)
+        places = item.get("messages") or [max(range(len(said)), key=lambda place: len(words & said[place]))]
+        return item | {"sources": [messages[place].message_id for place in places]}
+
+    lines = {section: [cited(item) for item in gold[section]] for section in SECTIONS}
+    topics = [item | {"title": item["text"]} for item in lines.pop("topics")]
+    return Summary.model_validate({**lines, "topics": topics, "todos": lines["tasks"]})
 
 
 def ways_of(item: dict[str, Any]) -> list[str]:

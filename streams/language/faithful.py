@@ -16,7 +16,7 @@ _DIGITS: Final = re.compile(r"\d+")
 #: Han, kana and hangul: scripts without capital letters, and mostly without spaces between words.
 _EAST: Final = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 #: A word of any other script.
-_WORD: Final = re.compile(rf"[^\W\d_{_EAST}](?:[^\W{_EAST}]|['’-])*")
+WORD: Final = re.compile(rf"[^\W\d_{_EAST}](?:[^\W{_EAST}]|['’-])*")
 _SENTENCE_ENDS: Final = ".!?;:。！？；："
 #: Endings that a name has in one sentence, and not in another.
 _ENDING: Final = re.compile(r"['’](?:s|m|re|ve|ll|d)$|['’]$")
@@ -107,10 +107,11 @@ def names_relative_time(sentence: str) -> bool:
 
 def _words(text: str) -> set[str]:
     """Return the words of a text in lower case, without endings such as 's."""
-    return {_plain(word) for word in _WORD.findall(text)}
+    return {plain_word(word) for word in WORD.findall(text)}
 
 
-def _plain(word: str) -> str:
+def plain_word(word: str) -> str:
+    """Return a word in lower case, without an ending such as 's."""
     return _ENDING.sub("", word).casefold()
 
 
@@ -121,11 +122,11 @@ def _numbers(text: str, words: Collection[str]) -> set[str]:
 
 def _added_names(new: str, told: Collection[str]) -> bool:
     """Return whether a word with a capital letter, or of a script without capitals, is not among the words `told`."""
-    for found in _WORD.finditer(new):
-        word = _plain(found[0])
+    for found in WORD.finditer(new):
+        word = plain_word(found[0])
         if word in told or not _may_be_name(found[0]):
             continue
-        if word in _OPENERS and _begins_sentence(new[: found.start()]):
+        if word in _OPENERS and begins_sentence(new[: found.start()]):
             continue
         return True
     return False
@@ -144,15 +145,15 @@ def _added_characters(new: str, old: str) -> set[str]:
 def _names_within(old: str) -> set[str]:
     """Return the names that do not begin a sentence, without the word I."""
     return {
-        _plain(found[0])
-        for found in _WORD.finditer(old)
+        plain_word(found[0])
+        for found in WORD.finditer(old)
         if found[0][0].isupper()
-        and _plain(found[0]) not in _OPENERS
-        and not _begins_sentence(old[: found.start()].rpartition("\n")[2])
+        and plain_word(found[0]) not in _OPENERS
+        and not begins_sentence(old[: found.start()].rpartition("\n")[2])
     }
 
 
-def _begins_sentence(before: str) -> bool:
+def begins_sentence(before: str) -> bool:
     """Return whether a sentence begins behind a text: at its beginning, or if no word follows its last full stop."""
     for char in reversed(before):
         if char.isalnum() or char == "_":

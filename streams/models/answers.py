@@ -11,8 +11,9 @@ class NoAnswer:
 
     `exception` is the failure; None if no request was made, because the service had asked for a pause. `said` is true
     if the model answered, but its answer cannot be used. `refusal` is the service's message about a request that it
-    rejects (HTTP 400, 422). `pause` is the time for which the service wants no requests (seconds). Do not log the
-    exception or the refusal, because their texts may quote the API key or a user's message.
+    rejects (HTTP 400, 422, or 500 with a message of FastAPI's validation). `pause` is the time for which the service
+    wants no requests (seconds). Do not log the exception or the refusal, because their texts may quote the API key or
+    a user's message.
     """
 
     exception: Exception | None = field(default=None, repr=False)

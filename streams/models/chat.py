@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, UnprocessableEntityError, omit
 from openai.types.chat.chat_completion import Choice
-from openai.types.shared_params import ResponseFormatJSONSchema
+from openai.types.shared_params import ResponseFormatJSONObject, ResponseFormatJSONSchema
 
 from schemas.settings import ChatSettings
 from streams.models.answers import NoAnswer
@@ -20,6 +21,10 @@ from streams.models.prompting import Messages
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+ResponseFormat = ResponseFormatJSONSchema | ResponseFormatJSONObject
+
+#: A request that FastAPI rejects. The server of llama-cpp-python reports it with the status 500.
+_INVALID_BODY: Final = re.compile(r"""['"]loc['"]:\s*[\[(]\s*['"]body['"]""")
 
 
 class ChatModel:
@@ -62,7 +67,7 @@ class ChatModel:
         read: Callable[[str], T],
         max_tokens: int,
         whole: bool = False,
-        response_format: ResponseFormatJSONSchema | None = None,
+        response_format: ResponseFormat | None = None,
     ) -> T | NoAnswer:
         """Ask once. Return the result of `read` for the answer; `NoAnswer` after a failure. Nothing is logged.
 
@@ -107,9 +112,7 @@ class ChatModel:
         if self._client is not None:
             await self._client.close()
 
-    async def _answer(
-        self, question: Messages, max_tokens: int, response_format: ResponseFormatJSONSchema | None
-    ) -> Choice:
+    async def _answer(self, question: Messages, max_tokens: int, response_format: ResponseFormat | None) -> Choice:
         if self._client is None:
             self._client = connected(self._settings.api_key, self._settings.base_url)
         answer = await self._client.chat.completions.create(
@@ -136,7 +139,9 @@ class ChatModel:
 
 
 def _refusal(exc: Exception) -> str:
-    if not isinstance(exc, BadRequestError | UnprocessableEntityError):
+    if not isinstance(exc, APIStatusError):
         return ""
     body = exc.body
-    return f"{body.get('param')}: {body.get('message')}" if isinstance(body, dict) else exc.message
+    refusal = f"{body.get('param')}: {body.get('message')}" if isinstance(body, dict) else exc.message
+    rejected = isinstance(exc, BadRequestError | UnprocessableEntityError) or _INVALID_BODY.search(refusal)
+    return refusal if rejected else ""

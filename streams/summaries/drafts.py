@@ -12,7 +12,7 @@ from schemas.summaries import Summary
 from schemas.times import now_ms
 from streams.intake.rules.exchanges import Limits
 from streams.summaries.queue import Group
-from streams.summaries.rules import Turn, grounded
+from streams.summaries.rules import Turn
 from streams.summaries.rules.drafting import Draft, Order, read, written
 from streams.summaries.summariser import Malformed, Unavailable
 
@@ -26,7 +26,7 @@ Drafted = tuple[Group, Draft | None]
 
 
 class Summariser(Protocol):
-    """Sums up a day with a model."""
+    """Sums up a day with a model. A line that no message holds is not in the summary."""
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable: ...
 
@@ -78,7 +78,7 @@ class Drafts:
         found = await asyncio.to_thread(read, order)
         answer = await summariser.summarise(found.turns, date)
         if isinstance(answer, Summary):
-            return [(group, await asyncio.to_thread(written, grounded(answer, found.turns), found, order))]
+            return [(group, await asyncio.to_thread(written, answer, found, order))]
         drafts: list[Drafted] = []
         if isinstance(answer, Unavailable):
             patient = group.only(one for one in group.asked if one.tries + 1 < MOST_TRIES)

@@ -37,15 +37,11 @@ class QuotedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuotedDay:
-    """The quoted messages of a day. Each message has a short id: m1, m2, …
-
-    For each short id, `ids` has the message's own id, and `turns` has the number of the message's turn.
-    """
+    """The quoted messages of a day. Each one has a short id: m1, m2, … `ids` has their own ids by the short ones."""
 
     date: str
     said: tuple[QuotedMessage, ...]
     ids: Mapping[str, str]
-    turns: Mapping[str, int]
 
     @classmethod
     def of(cls, turns: Sequence[Turn], date: str, zone: tzinfo, tokens: int) -> QuotedDay:
@@ -59,7 +55,7 @@ class QuotedDay:
                 at, text = _clock(message.timestamp, zone), shortened(message.content, QUOTED_CHARS)
                 said.append(QuotedMessage(short, turn.number, message.role.value, at, text))
         shown = tuple(_fitted(said, tokens))
-        return cls(date, shown, {one.id: own[one.id] for one in shown}, {one.id: one.turn for one in shown})
+        return cls(date, shown, {one.id: own[one.id] for one in shown})
 
     @property
     def data(self) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -15,17 +16,25 @@ from streams.models.answers import NoAnswer
 from streams.models.prompting import Messages, Prompt, template
 from streams.models.token_count import most_tokens
 from streams.summaries.quoted_day import QuotedDay
+from streams.summaries.rules.grounding import grounded
+from streams.summaries.rules.spoken_day import Fault
 from streams.summaries.summary_answer import response_format, summary_in
 
 if TYPE_CHECKING:
-    from streams.models.chat import ChatModel
+    from streams.models.chat import ChatModel, ResponseFormat
     from streams.summaries.rules.turns import Turn
+    from streams.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 #: Minimum number of tokens that are reserved for the answer, even on a long day.
 LEAST_ANSWER_TOKENS = 1_000
 #: The number of tokens for those parts of a prompt whose length varies, except the messages: the date, the marks, and
 #: the description of an error in the first answer.
 VARYING_TOKENS = 150
+
+#: What the model is told if nothing is left of its answer.
+NO_SOURCE, NOT_SAID = "no item lists the id of a message", "no item states only what the messages say"
 
 _LANGUAGES = {
     "auto": "对话所用的语言，混用时用占多数的语言 (the language of most of the conversation)",
@@ -55,23 +64,26 @@ class Unavailable(NamedTuple):
 
 
 class ModelSummariser:
-    """Asks a model for the summary of a day. The model sees one user's messages, quoted.
+    """Asks a model for the summary of a day, and cuts the lines that no message holds.
 
-        summariser = ModelSummariser(ChatModel(plan.model), plan)
+    The model sees one user's messages, quoted. If nothing is left of its answer, it is asked once more, as after an
+    answer of another form.
+
+        summariser = ModelSummariser(ChatModel(plan.model), plan, Metrics())
         await summariser.summarise(turns, "2026-01-05")          # Summary, Malformed or Unavailable
 
-    If the service refuses the response format (status 400), the request is repeated without a format. If that
-    succeeds, later requests have no format either. If the service refuses the number of tokens, the request is
-    repeated with half of this number.
+    If the service refuses the response format (status 400), the request is repeated with the format of any JSON
+    object, and then without a format. Later requests have the format that the service accepted. If the service
+    refuses the number of tokens, the request is repeated with half of this number, down to `LEAST_ANSWER_TOKENS`.
     """
 
-    def __init__(self, chat: ChatModel, plan: SummaryPlan) -> None:
-        self._chat, self._plan = chat, plan
+    def __init__(self, chat: ChatModel, plan: SummaryPlan, metrics: Metrics) -> None:
+        self._chat, self._plan, self._metrics = chat, plan, metrics
         self._prompt, self._again = Prompt.named("summary"), template("summary_again")
-        self._format = response_format()
-        self._formed = True
-        empty = self._prompt.about(QuotedDay("", (), {}, {}).data, language=max(_LANGUAGES.values(), key=len))
-        around = "".join((*empty, self._again.template, json.dumps(self._format)))
+        self._formats: tuple[ResponseFormat | None, ...] = (response_format(), {"type": "json_object"}, None)
+        self._format = 0
+        empty = self._prompt.about(QuotedDay("", (), {}).data, language=max(_LANGUAGES.values(), key=len))
+        around = "".join((*empty, self._again.template, json.dumps(self._formats[0])))
         self._around = most_tokens(around) + VARYING_TOKENS
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable:
@@ -86,10 +98,11 @@ class ModelSummariser:
         day, question, tokens = await asyncio.to_thread(self._question, turns, date)
         if not day.said:
             return Malformed("nothing of the day fits into the model's context")
-        answer = await self._asked(question, day, tokens)
+        answer = await self._checked(await self._asked(question, day, tokens), turns)
         if isinstance(answer, NoAnswer) and answer.said:
             problem = self._again.substitute(problem=answer.exception)
-            answer = await self._asked(question._replace(user=f"{question.user}\n\n{problem}"), day, tokens)
+            again = question._replace(user=f"{question.user}\n\n{problem}")
+            answer = await self._checked(await self._asked(again, day, tokens), turns)
         if not isinstance(answer, NoAnswer):
             return answer
         self._chat.tell(answer, "a day was not summed up by the model")
@@ -107,27 +120,44 @@ class ModelSummariser:
         question = self._prompt.about(day.data, language=_LANGUAGES[self._plan.language])
         return day, question, max(least, min(self._plan.max_tokens, room - sum(one.tokens for one in day.said)))
 
+    async def _checked(self, answer: Summary | NoAnswer, turns: Sequence[Turn]) -> Summary | NoAnswer:
+        """Return an answer without what no message holds. It cannot be used if nothing is left of it."""
+        if isinstance(answer, NoAnswer) or answer == Summary():
+            return answer
+        # Reading all words of a long day takes a while, so do it in a thread, too.
+        found, cut = await asyncio.to_thread(grounded, answer, turns, self._plan.timezone, self._plan.language)
+        for fault, texts in cut.items():
+            self._metrics.summary_texts_cut.labels(fault).inc(texts)
+        if cut:
+            counts = ", ".join(f"{fault} {texts}" for fault, texts in sorted(cut.items()))
+            log.info("texts were cut from a model's summary: %s", counts)
+        if found != Summary():
+            return found
+        problem = NO_SOURCE if cut.keys() == {Fault.SOURCE} else NOT_SAID
+        return NoAnswer(ValueError(problem), said=True)
+
     async def _asked(self, question: Messages, day: QuotedDay, tokens: int) -> Summary | NoAnswer:
         """Ask the model, and return its answer.
 
-        If the service refuses a parameter, drop or lower this parameter and ask again, once for each parameter.
+        If the service refuses a parameter, take the next format or fewer tokens, and ask again.
         """
-        formed, most = self._formed, tokens
+        form, most = self._format, tokens
         while True:
             answer = await self._chat.attempt(
                 question,
                 read=partial(summary_in, day=day),
                 max_tokens=most,
                 whole=True,
-                response_format=self._format if formed else None,
+                response_format=self._formats[form],
             )
             refusal = answer.refusal if isinstance(answer, NoAnswer) else ""
-            too_many = bool(_TOKENS.search(refusal)) and most == tokens
-            if too_many and not (formed and _FORMAT.search(refusal)):
-                most = tokens // 2
-            elif refusal and formed:
-                formed = False
+            has_next = form + 1 < len(self._formats)
+            too_many = bool(_TOKENS.search(refusal)) and most > LEAST_ANSWER_TOKENS
+            if too_many and not (has_next and _FORMAT.search(refusal)):
+                most = max(most // 2, LEAST_ANSWER_TOKENS)
+            elif refusal and has_next:
+                form += 1
             else:
-                if not isinstance(answer, NoAnswer):
-                    self._formed = formed
+                if not isinstance(answer, NoAnswer) or answer.said:
+                    self._format = form
                 return answer

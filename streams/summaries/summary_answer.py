@@ -7,16 +7,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from schemas.summaries import MOST_TOPICS, TITLE_CHARS, Summary, Topic
+from schemas.summaries import Decision, Insight, Preference, Problem, Summary, Todo, Topic
 from streams.summaries.quoted_day import QuotedDay
 
 if TYPE_CHECKING:
     from openai.types.shared_params import ResponseFormatJSONSchema
 
-#: Maximum number of characters of a text in a summary. A longer text is more than a sentence, so it is cut.
-ITEM_CHARS = 500
 #: The maximum number of `{` in an answer at which we try to read a JSON object.
 MOST_BRACES = 100
 #: The maximum number of mistakes in an answer that are reported to the model.
@@ -26,7 +24,7 @@ _SECTIONS = tuple(Summary.model_fields)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
 _SHORT_ID = re.compile(r"\W*[mM]?(\d{1,6})\W*", re.ASCII)
 
-ItemT = TypeVar("ItemT", bound=BaseModel)
+Item = TypeVar("Item", Topic, Preference, Decision, Todo, Problem, Insight)
 
 
 def response_format() -> ResponseFormatJSONSchema:
@@ -53,25 +51,22 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 def summary_in(answer: str, day: QuotedDay) -> Summary:
     """Return the summary in an answer, with the messages' own ids instead of the short ids.
 
-    Items that cite no message of the prompt are left out, and so are topics beyond `MOST_TOPICS`. Raises ValueError
-    if the answer has another form. The error's text tells the model what is wrong, without quoting the answer.
+    An id that is not in the prompt is left out. Raises ValueError if the answer has another form. The error's text
+    tells the model what is wrong, without quoting the answer.
     """
     try:
         read = Summary.model_validate(_object_in(answer))
     except ValidationError as exc:
         mistakes = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors()[:_TOLD]]
         raise ValueError("; ".join(mistakes)) from None
-    summary = Summary(
-        topics=_sourced(read.topics, day)[:MOST_TOPICS],
+    return Summary(
+        topics=_sourced(read.topics, day),
         preferences=_sourced(read.preferences, day),
         decisions=_sourced(read.decisions, day),
         todos=_sourced(read.todos, day),
         problems=_sourced(read.problems, day),
         insights=_sourced(read.insights, day),
     )
-    if not any(getattr(summary, name) for name in _SECTIONS) and any(getattr(read, name) for name in _SECTIONS):
-        raise ValueError("no item lists the id of a message")
-    return summary
 
 
 def _object_in(answer: str) -> dict[str, Any]:
@@ -109,40 +104,13 @@ def _braces(text: str) -> Iterator[int]:
         yield start
 
 
-def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:
-    """Return the items that have a text and cite a message of the prompt.
-
-    Texts are put on one line, and short ids are replaced by the messages' own ids.
-    """
-    kept = []
-    for item in items:
-        fields = {name: _line(value) if isinstance(value, str) else value for name, value in item}
-        shown = list(dict.fromkeys(_shown(fields["sources"], day)))
-        if isinstance(item, Topic):
-            turns = {day.turns[short] for short in shown}
-            fields["turns"] = tuple(sorted(set(item.turns) & set(day.turns.values()) or turns))
-            fields["title"] = _cut(fields["title"], TITLE_CHARS)
-        if shown and (fields.get("title") or fields.get("text")):
-            fields["sources"] = tuple(day.ids[short] for short in shown)
-            kept.append(item.model_copy(update=fields))
-    return tuple(kept)
+def _sourced(items: Iterable[Item], day: QuotedDay) -> tuple[Item, ...]:
+    return tuple(item.model_copy(update={"sources": tuple(_own(item.sources, day))}) for item in items)
 
 
-def _shown(sources: Iterable[str], day: QuotedDay) -> Iterator[str]:
-    """Yield those short ids that belong to messages of the prompt. `m3`, `[m3]` and `3` are read as the same id."""
+def _own(sources: Iterable[str], day: QuotedDay) -> Iterator[str]:
+    """Yield the own ids of the messages that an answer cites. `m3`, `[m3]` and `3` are read as the same short id."""
     for source in sources:
         found = _SHORT_ID.fullmatch(source)
         if found and (short := f"m{int(found[1])}") in day.ids:
-            yield short
-
-
-def _line(text: str) -> str:
-    """Return the text as one line of at most `ITEM_CHARS` characters.
-
-    Line breaks and invisible characters, such as bidi control characters, are replaced by spaces.
-    """
-    return _cut(" ".join("".join(char if char.isprintable() else " " for char in text).split()), ITEM_CHARS)
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…"
+            yield day.ids[short]

@@ -128,6 +128,13 @@ class Metrics:
             "Messages that did not fit into the summary of their day, which reads the newest ones",
             registry=registry,
         )
+        self.summary_texts_cut = Counter(
+            "siltstone_summary_texts_cut",
+            "Texts that were cut from summaries by a model, by reason (source: it cites no message; number, time, "
+            "name, words: no message holds these; repeated)",
+            ["reason"],
+            registry=registry,
+        )
         self.summaries_waiting = Gauge(
             "siltstone_summary_days_waiting",
             "Days of users whose summary was requested and has not begun",

@@ -1,7 +1,7 @@
 """The summary of a user's day: extracted from the messages or written by a model, checked, and rendered as Markdown.
 
 turns = turns_of(messages, limits)
-summary = extracted(turns)  # or grounded(a model's summary, turns)
+summary = extracted(turns)  # or grounded(a model's summary, turns, zone, "auto").summary
 text = rendered(summary, language="zh", …)
 """
 

@@ -20,7 +20,7 @@ def summaries_agent(
     return SummariesAgent(
         plan=plan,
         folder=context.settings.data_dir / "memory",
-        summariser=None if chats.summaries is None else ModelSummariser(chats.summaries, plan),
+        summariser=None if chats.summaries is None else ModelSummariser(chats.summaries, plan, context.metrics),
         extraction=ExtractionProcess(),
         memory=context.settings.memory,
         pending=pending,

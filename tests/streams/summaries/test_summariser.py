@@ -27,6 +27,7 @@ from streams.summaries.quoted_day import QUOTED_CHARS
 from streams.summaries.rules.turns import Turn
 from streams.summaries.summariser import LEAST_ANSWER_TOKENS, Malformed, ModelSummariser, Unavailable
 from streams.summaries.summary_answer import response_format
+from streams.telemetry.metrics import Metrics
 from tests.streams.models.test_rating import Monotonic
 from tests.support.making import START
 from tests.support.openai_server import Answer, OpenAIServer, Received
@@ -93,7 +94,7 @@ async def chat(server: OpenAIServer, clock: Monotonic) -> AsyncIterator[ChatMode
 
 @pytest.fixture
 def summariser(chat: ChatModel) -> ModelSummariser:
-    return ModelSummariser(chat, PLAN)
+    return ModelSummariser(chat, PLAN, Metrics())
 
 
 def refused(message: str, status: int = 400) -> Answer:
@@ -105,9 +106,12 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def limits(server: OpenAIServer) -> list[tuple[int, bool]]:
-    """Of each request: max_tokens, and whether the answer's form is asked for."""
-    return [(request.body["max_tokens"], "response_format" in request.body) for request in server.received]
+def limits(server: OpenAIServer) -> list[tuple[int, str | None]]:
+    """Of each request: max_tokens, and the format that is asked for."""
+    return [
+        (request.body["max_tokens"], request.body.get("response_format", {}).get("type"))
+        for request in server.received
+    ]
 
 
 # What the service receives
@@ -138,7 +142,7 @@ async def test_a_day_is_one_question_with_every_message(server: OpenAIServer, su
 
 async def test_times_are_those_of_the_users_zone(server: OpenAIServer, chat: ChatModel) -> None:
     plan = replace(PLAN, timezone=ZoneInfo("Asia/Shanghai"))
-    await ModelSummariser(chat, plan).summarise(TURNS, DATE)
+    await ModelSummariser(chat, plan, Metrics()).summarise(TURNS, DATE)
     assert server.received[0].quoted["messages"][1]["time"] == "08:01"
 
 
@@ -167,7 +171,7 @@ async def test_the_prompt_names_the_sections_and_their_rules(
     ("language", "words"), [("auto", "most of the conversation"), ("zh", "中文"), ("en", "英文")]
 )
 async def test_the_language_is_asked_for(server: OpenAIServer, chat: ChatModel, language: Any, words: str) -> None:
-    await ModelSummariser(chat, replace(PLAN, language=language)).summarise(TURNS, DATE)
+    await ModelSummariser(chat, replace(PLAN, language=language), Metrics()).summarise(TURNS, DATE)
     assert words in server.received[0].said_by("user").splitlines()[-1]
 
 
@@ -267,13 +271,15 @@ async def test_what_names_no_shown_message_is_left_out(server: OpenAIServer, sum
 async def test_topics_are_at_most_five_of_at_most_fifty_characters_with_turns_that_there_are(
     server: OpenAIServer, summariser: ModelSummariser
 ) -> None:
-    topics = [{"title": "题" * 80, "turns": [2, 7, 1], "sources": ["m3"]}]
-    topics += [{"title": f"Topic {place}", "turns": [99], "sources": ["m4"]} for place in range(6)]
+    topics = [{"title": "牛奶" * 40, "turns": [2, 7, 1], "sources": ["m3"]}]
+    topics += [
+        {"title": f"{what} peanuts", "turns": [99], "sources": ["m1"]} for what in ("a", "b", "c", "d", "e", "f")
+    ]
     server.script(json.dumps(NONE | {"topics": topics}))
     summary = await summariser.summarise(TURNS, DATE)
     assert isinstance(summary, Summary)
-    assert [len(topic.title) for topic in summary.topics] == [50, 7, 7, 7, 7]
-    assert [topic.turns for topic in summary.topics] == [(1, 2), (2,), (2,), (2,), (2,)]
+    assert [len(topic.title) for topic in summary.topics] == [50, 9, 9, 9, 9]
+    assert [topic.turns for topic in summary.topics] == [(1, 2), (1,), (1,), (1,), (1,)]
 
 
 async def test_each_text_is_one_line(server: OpenAIServer, summariser: ModelSummariser) -> None:
@@ -284,6 +290,81 @@ async def test_each_text_is_one_line(server: OpenAIServer, summariser: ModelSumm
     assert isinstance(summary, Summary)
     assert summary.todos[0].text.startswith("Buy milk --- ## ✅ <!-- x --> !!!")
     assert len(summary.todos[0].text) == 500
+
+
+async def test_what_no_message_says_is_cut_counted_and_logged_without_its_text(
+    server: OpenAIServer, chat: ChatModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reason that no message holds leaves its line without a reason."""
+    metrics = Metrics()
+    insights = [
+        {"text": "Allergic to peanuts", "sources": ["m1"]},
+        {"text": "Allergic to 3 kinds of peanuts", "sources": ["m1"]},
+        {"text": "Allergic to peanuts like Ludmila", "sources": ["m1"]},
+        {"text": "Allergic to peanuts since Friday", "sources": ["m1"]},
+        {"text": "Repairs violins", "sources": ["m1"]},
+        {"text": "allergic to peanuts.", "sources": ["m2"]},
+        {"text": "Allergic to peanuts", "sources": ["m9"]},
+    ]
+    decisions = [{"text": "avoid peanuts", "reason": "in hospital since 2019", "technical": False, "sources": ["m1"]}]
+    server.script(json.dumps(NONE | {"insights": insights, "decisions": decisions}))
+    caplog.set_level(logging.INFO)
+    summary = await ModelSummariser(chat, PLAN, metrics).summarise(TURNS, DATE)
+    assert isinstance(summary, Summary)
+    assert [one.text for one in summary.insights] == ["Allergic to peanuts"]
+    assert [(one.text, one.reason) for one in summary.decisions] == [("avoid peanuts", "")]
+    reasons = {"number": 2, "name": 1, "time": 1, "words": 1, "repeated": 1, "source": 1}
+    assert {one: metrics.summary_texts_cut.labels(one)._value.get() for one in reasons} == reasons
+    assert (
+        "texts were cut from a model's summary: name 1, number 2, repeated 1, source 1, time 1, words 1"
+        in caplog.text
+    )
+    for said in ("peanuts", "Ludmila", "violins", "hospital"):
+        assert said not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        ({"insights": [{"text": "Repairs violins", "sources": ["m1"]}]}, "no item states only what the messages say"),
+        ({"insights": [{"text": "…", "sources": ["m1"]}]}, "no item states only what the messages say"),
+        ({"insights": [{"text": "Allergic to peanuts", "sources": []}]}, "no item lists the id of a message"),
+    ],
+    ids=["invented", "example", "unsourced"],
+)
+async def test_an_answer_of_which_nothing_is_left_is_asked_for_once_more_and_is_none_the_second_time(
+    server: OpenAIServer, summariser: ModelSummariser, answer: dict[str, Any], what: str
+) -> None:
+    """The caller takes the extractive form then, not a summary without lines."""
+    wrong = json.dumps(NONE | answer)
+    server.script(wrong)
+    assert isinstance(await summariser.summarise(TURNS, DATE), Summary)
+    assert f"上一次的回答不能用：{what}" in server.received[1].said_by("user")
+    server.script(wrong, wrong)
+    assert await summariser.summarise(TURNS, DATE) == Malformed(what)
+
+
+async def test_the_prompts_own_example_is_no_summary(server: OpenAIServer, summariser: ModelSummariser) -> None:
+    """Some models send it back as it stands."""
+    await summariser.summarise(TURNS, DATE)
+    prompt = server.received[0].said_by("user")
+    example = next(line for line in prompt.splitlines() if line.startswith('{"topics": ['))
+    server.script(example, example)
+    assert await summariser.summarise(TURNS, DATE) == Malformed("no item states only what the messages say")
+
+
+async def test_the_line_of_one_section_is_in_no_other(server: OpenAIServer, summariser: ModelSummariser) -> None:
+    """But topics may name what a line of another section states."""
+    line = {"text": "记得买牛奶", "sources": ["m3"]}
+    answer = NONE | {
+        "topics": [{"title": "记得买牛奶", "turns": [2], "sources": ["m3"]}],
+        "todos": [line | {"when": "", "inferred": False}],
+        "insights": [line],
+    }
+    server.script(json.dumps(answer))
+    summary = await summariser.summarise(TURNS, DATE)
+    assert isinstance(summary, Summary)
+    assert (len(summary.topics), len(summary.todos), len(summary.insights)) == (1, 1, 0)
 
 
 async def test_an_empty_summary_is_one(server: OpenAIServer, summariser: ModelSummariser) -> None:
@@ -381,8 +462,8 @@ async def test_a_failure_is_an_outcome_and_one_warning(
         *([answer] for answer, _ in FAILURES),
         *(pytest.param([answer], marks=pytest.mark.slow) for answer, _ in LATE),
         *([answer, answer] for answer, _ in MALFORMED),
-        [Answer(status=400)] * 3,
-        [Answer("?"), Answer(status=400), Answer(status=422), Answer(status=400)],
+        [Answer(status=400)] * 5,
+        [Answer("?"), Answer(status=400), Answer(status=422), *[Answer(status=400)] * 3],
     ],
 )
 async def test_no_log_line_holds_the_key_or_what_was_said(
@@ -419,21 +500,34 @@ NO_FORMAT = [
     refused("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
     refused("Extra inputs are not permitted", status=422),
     refused("response_format with max_tokens is not supported"),
+    refused(
+        "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type')}]", status=500
+    ),  # llama-cpp-python
     Answer(status=400),  # it quotes the whole request
 ]
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("answer", NO_FORMAT)
-async def test_a_service_that_refuses_the_form_is_asked_without_it_and_so_from_then_on(
-    server: OpenAIServer, summariser: ModelSummariser, caplog: pytest.LogCaptureFixture, answer: Answer
+async def test_a_service_that_refuses_the_form_is_asked_for_any_json_then_without_it_and_so_from_then_on(
+    server: OpenAIServer, summariser: ModelSummariser, caplog: pytest.LogCaptureFixture, answer: Answer, times: int
 ) -> None:
     """The prompt demands JSON in any case."""
-    server.script(answer)
+    server.script(*[answer] * times)
     assert isinstance(await summariser.summarise(TURNS, DATE), Summary)
     assert isinstance(await summariser.summarise(TURNS, DATE), Summary)
-    assert limits(server) == [(4_000, True), (4_000, False), (4_000, False)]
+    formats = ["json_schema", "json_object", None][: times + 1]
+    assert limits(server) == [(4_000, one) for one in (*formats, formats[-1])]
     assert server.received[0].body["messages"] == server.received[1].body["messages"]
     assert not warnings(caplog)
+
+
+async def test_a_format_is_kept_although_the_answer_cannot_be_used(
+    server: OpenAIServer, summariser: ModelSummariser
+) -> None:
+    server.script(NO_FORMAT[0], "?")
+    assert isinstance(await summariser.summarise(TURNS, DATE), Summary)
+    assert limits(server) == [(4_000, "json_schema"), (4_000, "json_object"), (4_000, "json_object")]
 
 
 TOO_MANY = [
@@ -444,34 +538,37 @@ TOO_MANY = [
 ]
 
 
+@pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("answer", TOO_MANY)
-async def test_a_service_that_refuses_so_many_tokens_is_asked_for_half(
-    server: OpenAIServer, summariser: ModelSummariser, answer: Answer
+async def test_a_service_that_refuses_so_many_tokens_is_asked_for_half_and_for_a_quarter(
+    server: OpenAIServer, summariser: ModelSummariser, answer: Answer, times: int
 ) -> None:
-    server.script(answer)
+    server.script(*[answer] * times)
     assert isinstance(await summariser.summarise(TURNS, DATE), Summary)
-    assert limits(server) == [(4_000, True), (2_000, True)]
+    assert limits(server) == [(most, "json_schema") for most in (4_000, 2_000, 1_000)[: times + 1]]
 
 
 async def test_each_is_left_out_once(server: OpenAIServer, summariser: ModelSummariser) -> None:
-    """A service that refuses whatever it is asked is asked three times."""
+    """A service that refuses whatever it is asked is asked five times."""
     server.answering = lambda _: TOO_MANY[0]
     assert await summariser.summarise(TURNS, DATE) == Unavailable("BadRequestError", 0.0)
-    assert limits(server) == [(4_000, True), (2_000, True), (2_000, False)]
+    schema, any_json = "json_schema", "json_object"
+    fewer = [(4_000, schema), (2_000, schema), (1_000, schema)]
+    assert limits(server) == [*fewer, (1_000, any_json), (1_000, None)]
     server.received.clear()
     server.answering = lambda _: NO_FORMAT[0]
     assert await summariser.summarise(TURNS, DATE) == Unavailable("BadRequestError", 0.0)
-    assert limits(server) == [(4_000, True), (4_000, False)]
+    assert limits(server) == [(4_000, schema), (4_000, any_json), (4_000, None)]
 
 
 async def test_what_was_refused_in_vain_is_asked_for_again_the_next_time(
     server: OpenAIServer, summariser: ModelSummariser
 ) -> None:
     """It was not the form that the service did not like."""
-    server.script(*[refused("no")] * 2)
+    server.script(*[refused("no")] * 3)
     assert isinstance(await summariser.summarise(TURNS, DATE), Unavailable)
     await summariser.summarise(TURNS, DATE)
-    assert limits(server)[2:] == [(4_000, True)]
+    assert limits(server)[3:] == [(4_000, "json_schema")]
 
 
 # Tokens
@@ -486,8 +583,8 @@ def prompted(request: Received) -> int:
 
 
 async def test_the_answer_is_limited_as_the_settings_say(server: OpenAIServer, chat: ChatModel) -> None:
-    await ModelSummariser(chat, planned(max_tokens=700)).summarise(TURNS, DATE)
-    assert limits(server) == [(700, True)]
+    await ModelSummariser(chat, planned(max_tokens=700), Metrics()).summarise(TURNS, DATE)
+    assert limits(server) == [(700, "json_schema")]
 
 
 @pytest.mark.parametrize("context", [4_096, 8_192, 32_768])
@@ -495,7 +592,7 @@ async def test_question_and_answer_fit_into_the_models_context(
     server: OpenAIServer, chat: ChatModel, context: int
 ) -> None:
     """The longer the day, the shorter the answer, but not below what a summary needs; then the day is shortened."""
-    summariser = ModelSummariser(chat, planned(context_tokens=context))
+    summariser = ModelSummariser(chat, planned(context_tokens=context), Metrics())
     for turns in (1, 10, 40, 160, 640):
         await summariser.summarise(day(*["我今天跑了五公里，然后看了书。", "Well done! " * 12] * turns), DATE)
         request = server.received[-1]
@@ -511,7 +608,7 @@ async def test_of_a_long_day_the_oldest_answers_are_shortened_first(server: Open
     said = [
         f"{side} {place} " + "words and more words " * 20 for place in range(40) for side in ("asked", "answered")
     ]
-    await ModelSummariser(chat, planned(context_tokens=10_500)).summarise(day(*said), DATE)
+    await ModelSummariser(chat, planned(context_tokens=10_500), Metrics()).summarise(day(*said), DATE)
     shown = server.received[0].quoted["messages"]
     answers = [one for one in shown if one["role"] == "assistant"]
     questions = [one for one in shown if one["role"] == "user"]
@@ -519,7 +616,7 @@ async def test_of_a_long_day_the_oldest_answers_are_shortened_first(server: Open
     assert 0 < len(answers) < 40
     assert [one["id"] for one in answers] == [f"m{2 * place + 2}" for place in range(40 - len(answers), 40)]
     assert all(len(one["text"]) <= 163 for one in answers)
-    await ModelSummariser(chat, planned(context_tokens=13_000)).summarise(day(*said), DATE)
+    await ModelSummariser(chat, planned(context_tokens=13_000), Metrics()).summarise(day(*said), DATE)
     texts = [one["text"] for one in server.received[1].quoted["messages"] if one["role"] == "assistant"]
     assert "…" in texts[0]
     assert texts[-1] == said[-1]
@@ -530,7 +627,7 @@ async def test_then_the_oldest_questions_and_their_ids_name_nothing_any_more(
     server: OpenAIServer, chat: ChatModel
 ) -> None:
     said = [f"{place} " + "words " * 400 for place in range(200)]
-    summariser = ModelSummariser(chat, planned(context_tokens=4_096))
+    summariser = ModelSummariser(chat, planned(context_tokens=4_096), Metrics())
     server.script(json.dumps(GOOD), json.dumps(GOOD))
     assert await summariser.summarise(day(*said), DATE) == Malformed("no item lists the id of a message")
     shown = server.received[0].quoted["messages"]
@@ -542,14 +639,14 @@ async def test_then_the_oldest_questions_and_their_ids_name_nothing_any_more(
 async def test_a_long_message_is_quoted_from_both_ends(server: OpenAIServer, chat: ChatModel) -> None:
     """However large the model's context is."""
     said = "a" * 30_000 + " and my birthday is in May"
-    await ModelSummariser(chat, planned(context_tokens=1_000_000)).summarise(day(said, "ok"), DATE)
+    await ModelSummariser(chat, planned(context_tokens=1_000_000), Metrics()).summarise(day(said, "ok"), DATE)
     text = server.received[0].quoted["messages"][0]["text"]
     assert len(text) <= QUOTED_CHARS + 3
     assert text.endswith("my birthday is in May")
 
 
 async def test_a_day_of_which_nothing_fits_is_not_asked_about(server: OpenAIServer, chat: ChatModel) -> None:
-    summariser = ModelSummariser(chat, planned(context_tokens=4_096))
+    summariser = ModelSummariser(chat, planned(context_tokens=4_096), Metrics())
     assert isinstance(await summariser.summarise(day("\U000e0041" * 5_000), DATE), Malformed)
     assert not server.received
 
