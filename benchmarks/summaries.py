@@ -22,7 +22,7 @@ day first; not for the held-out half while rules are improved.
 it; the service and its key are those of the settings and the environment (`SILTSTONE_LLM__API_KEY`, any text for a
 service that needs none), or URL and this key. The messages of the days are sent there. What was cut of its answers,
 and which days have no usable one, is counted below the table. `--most` scores so many days only, evenly taken from
-the file.
+the file; `--without` leaves out a day by its name.
 
 `--check` asks no model: it prints how many right lines the check of a model's lines cuts, and how many wrong ones it
 lets through (`benchmarks/evidence/summary_check.py`).
@@ -39,8 +39,9 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 import orjson
@@ -50,6 +51,9 @@ from schemas.settings import MemorySettings
 from schemas.summaries import Summary
 from streams.intake.rules.exchanges import Limits
 from streams.summaries.rules import Turn, extracted, turns_of
+
+if TYPE_CHECKING:
+    from benchmarks.evidence.summary_gold import GoldDay
 
 DRAWN: Final = {"locomo_en": 5, "memdaily_dedup_zh": 2, "memorybank_zh": 3}
 """How many days of each source are in a set of ten."""
@@ -140,6 +144,7 @@ def told_by(tree: Path, data: Path, days: str) -> dict[str, dict[str, object]]:
 @click.option("--model", default="", help="With --gold: score the summaries of this model, as provider/model.")
 @click.option("--base-url", default="", help="With --model: the URL of its OpenAI-compatible service.")
 @click.option("--most", type=click.IntRange(1), help="With --gold: score so many days only.")
+@click.option("--without", multiple=True, help="With --gold: leave out the day of this name.")
 @click.option("--check", is_flag=True, help="With --gold: measure the check of a model's lines.")
 @click.option("--days", type=click.Choice([*SETS, "fresh", "all"]), default="judged", help="The set of days.")
 @click.option(
@@ -156,6 +161,7 @@ def main(
     model: str,
     base_url: str,
     most: int | None,
+    without: tuple[str, ...],
     check: bool,
     days: str,
     before: Path | None,
@@ -164,40 +170,43 @@ def main(
 ) -> None:
     if (data is None) == (gold is None):
         raise click.UsageError("name either DATA or a file of --gold")
-    if (not gold and (model or check or most)) or (base_url and not model):
-        raise click.UsageError("--model, --most and --check need --gold, and --base-url needs --model")
+    if (not gold and (model or check or most or without)) or (base_url and not model):
+        raise click.UsageError("--model, --most, --without and --check need --gold, and --base-url needs --model")
     if gold and check:
-        measure_check(gold)
+        measure_check(gold_days(gold, without, most))
     elif gold:
-        score(gold, lines, as_json, model, base_url, most)
+        score(gold_days(gold, without, most), lines, as_json, model, base_url)
     elif data:
         show(data, days, before, messages, as_json)
 
 
-def measure_check(gold: Path) -> None:
-    """Print what the check of a model's lines makes of right and of wrong ones."""
-    _with_this_tree()
-    from benchmarks.evidence import summary_check, summary_gold
+def gold_days(gold: Path, without: Sequence[str], most: int | None) -> list[GoldDay]:
+    """The days of a file that are scored: all but those that are left out, or some of them, evenly taken."""
+    # Let `benchmarks` be imported. Not above: `--before` runs this script with another tree's packages.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from benchmarks.evidence import summary_gold
 
     days = list(summary_gold.read(gold))
+    if unknown := sorted({*without} - {day.name for day in days}):
+        raise click.UsageError(f"{gold} has no day {', '.join(unknown)}")
+    days = [day for day in days if day.name not in without]
+    return days[:: -(-len(days) // most)] if most else days
+
+
+def measure_check(days: Sequence[GoldDay]) -> None:
+    """Print what the check of a model's lines makes of right and of wrong ones."""
+    from benchmarks.evidence import summary_check
+
     cited = summary_check.cited_anew(days)
     click.echo("\n".join(summary_check.table(summary_check.passed(days))))
     click.echo(f"a wrong message: {', '.join(f'{what} {number}' for what, number in sorted(cited.items()))}")
 
 
-def _with_this_tree() -> None:
-    """Let `benchmarks` be imported. Not above: `--before` runs this script with another tree's packages."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-
-def score(gold: Path, lines: bool, as_json: bool, model: str, base_url: str, most: int | None) -> None:
-    """Print how many lines of the summaries are those of a file of gold days."""
-    _with_this_tree()
+def score(days: Sequence[GoldDay], lines: bool, as_json: bool, model: str, base_url: str) -> None:
+    """Print how many lines of the summaries are gold lines of their days."""
     from benchmarks.evidence import summary_gold, summary_model
 
     limits = Limits.of(MemorySettings())
-    days = list(summary_gold.read(gold))
-    days = days[:: -(-len(days) // most)] if most else days
     by_model = summary_model.summed_up(days, summary_model.plan_of(model, base_url), limits) if model else None
     summaries = by_model.summaries if by_model else [extracted(turns_of(day.messages, limits)) for day in days]
     judged = [(day, summary_gold.compared(day, found)) for day, found in zip(days, summaries, strict=True)]
@@ -209,7 +218,7 @@ def score(gold: Path, lines: bool, as_json: bool, model: str, base_url: str, mos
             click.echo("".join(f"{row:12} missed  {line}\n" for line in found.missed), nl=False)
     counts = summary_gold.counted(judged)
     told = by_model.told() if by_model else []
-    click.echo("\n".join([f"{len(judged)} days of {gold.name}", *summary_gold.table(counts), *told]))
+    click.echo("\n".join([f"{len(judged)} days", *summary_gold.table(counts), *told]))
     if as_json:
         cut = {"cut": by_model.cut} if by_model else {}
         click.echo(orjson.dumps({"days": len(judged), **summary_gold.as_json(counts), **cut}))

@@ -29,8 +29,8 @@ from benchmarks.evidence.summary_gold import GROUPS, SECTIONS, GoldDay
 from schemas.settings import MemorySettings
 from streams.intake.rules.exchanges import Limits
 from streams.language.faithful import WORD, begins_sentence
+from streams.summaries.grounding.spoken_day import SpokenDay
 from streams.summaries.rules import turns_of
-from streams.summaries.rules.spoken_day import SpokenDay
 
 SEED: Final = 18
 KINDS: Final = ("right", "of other days", "another number", "another date", "another name")

@@ -15,9 +15,8 @@ from schemas.summaries import Summary
 from streams.models.answers import NoAnswer
 from streams.models.prompting import Messages, Prompt, template
 from streams.models.token_count import most_tokens
+from streams.summaries.grounding import Fault, grounded
 from streams.summaries.quoted_day import QuotedDay
-from streams.summaries.rules.grounding import grounded
-from streams.summaries.rules.spoken_day import Fault
 from streams.summaries.summary_answer import response_format, summary_in
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Final
 
 from streams.language.faithful import WORD, begins_sentence, plain_word
 from streams.language.scripts import script_of
-from streams.summaries.rules.word_stems import spaced_language_of
+from streams.summaries.grounding.word_stems import spaced_language_of
 
 SAME_CHARS: Final = 4
 """The minimum number of characters that two spellings of a name have in common at their beginning."""

@@ -16,12 +16,12 @@ from typing import Final
 
 from schemas.settings.agents import SummaryLanguage
 from streams.language.scripts import script_of
-from streams.summaries.rules.calendar_words import CalendarWord, calendar_words
-from streams.summaries.rules.spoken_message import SpokenMessage, named_by, numbers_of, plain
-from streams.summaries.rules.stated_names import KnownNames, identifiers_in
-from streams.summaries.rules.stated_numbers import stated_numbers
+from streams.summaries.grounding.calendar_words import CalendarWord, calendar_words
+from streams.summaries.grounding.spoken_message import SpokenMessage, named_by, numbers_of, plain
+from streams.summaries.grounding.stated_names import KnownNames, identifiers_in
+from streams.summaries.grounding.stated_numbers import stated_numbers
+from streams.summaries.grounding.word_stems import spaced_language_of, stems
 from streams.summaries.rules.turns import Turn
-from streams.summaries.rules.word_stems import spaced_language_of, stems
 from tables.time_expressions.windows import Window, windows_of
 
 LEAST_HELD: Final = 0.2

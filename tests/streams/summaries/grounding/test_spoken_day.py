@@ -7,7 +7,7 @@ from datetime import UTC
 import pytest
 
 from schemas.settings.agents import SummaryLanguage
-from streams.summaries.rules.spoken_day import Fault, SpokenDay
+from streams.summaries.grounding.spoken_day import Fault, SpokenDay
 from tests.streams.summaries.rules.talking import turns
 
 #: They are said on 1 January 2026, a Thursday.

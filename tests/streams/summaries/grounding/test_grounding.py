@@ -19,8 +19,8 @@ from schemas.summaries import (
     Todo,
     Topic,
 )
-from streams.summaries.rules import Turn, grounded
-from streams.summaries.rules.spoken_day import Fault
+from streams.summaries.grounding import Fault, grounded
+from streams.summaries.rules import Turn
 from tests.streams.summaries.rules.talking import turns
 
 TURNS = turns("one true thing: buy milk, buy bread", "A: two, use it: a b", "three harbours, ab", "A: four 我 ab bb")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.summaries.rules.stated_numbers import known_numbers, stated_numbers
+from streams.summaries.grounding.stated_numbers import known_numbers, stated_numbers
 
 PARTS = (
     "1|15|１|٣|:|.|,|00|k|m|万|百|千|十|三|〇|两|点半|만|시 반|열|한|오| |half past |halb |five hundred|twenty-|pm|h"

@@ -19,8 +19,8 @@ from schemas.summaries import (
     Todo,
     Topic,
 )
+from streams.summaries.grounding.spoken_day import Fault, SpokenDay
 from streams.summaries.rules.sentences import shortened, trimmed
-from streams.summaries.rules.spoken_day import Fault, SpokenDay
 from streams.summaries.rules.talk import alike
 from streams.summaries.rules.turns import Turn
 

@@ -9,9 +9,9 @@ from datetime import date, datetime, timedelta, tzinfo
 from functools import cached_property
 
 from schemas.exchanges import Message
-from streams.summaries.rules.calendar_words import CalendarWord, calendar_words, words_of_date
-from streams.summaries.rules.stated_numbers import known_numbers
-from streams.summaries.rules.word_stems import stems
+from streams.summaries.grounding.calendar_words import CalendarWord, calendar_words, words_of_date
+from streams.summaries.grounding.stated_numbers import known_numbers
+from streams.summaries.grounding.word_stems import stems
 from tables.time_expressions.windows import Window, windows_of
 
 
