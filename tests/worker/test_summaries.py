@@ -425,12 +425,14 @@ async def test_a_wrong_request_is_refused(settings: Settings) -> None:
 
 
 async def test_the_models_summary_is_in_the_file(modelled: Place, answering: OpenAIServer) -> None:
-    """It is asked as the environment says, once."""
-    await modelled.talk("ann", 10)
+    """It is asked as the environment says, once. What no message holds is cut."""
+    told = "We use DuckDB, because it is one file. The index is slow, so we rebuild it."
+    await modelled.say("ann", WORDS[0], told, *(f"This is number {i}." for i in range(8)))
     await modelled.until_runs("ann", 1)
     text = await modelled.file("ann")
     assert "**Technical decision**: Use DuckDB <!-- sources: ann-2 ann-3 -->" in text
     assert "Rebuild it" in text
+    assert "milk" not in text
     (request,) = answering.received
     assert (request.body["model"], request.body["max_tokens"]) == ("model-1", 4_000)
     assert len(request.quoted["messages"]) == 19
