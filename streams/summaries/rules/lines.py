@@ -23,6 +23,9 @@ LEAST: Final = {
 }
 """The probability that a clause of each kind has at least, to begin a line."""
 
+BY_ASSISTANT: Final = {Kind.DECISION: 0.6, Kind.REASON: 0.4, Kind.TASK: 0.6, Kind.SOLUTION: 0.35}
+"""The same for what the assistant says, which is never a preference, a problem or an insight."""
+
 NAMED_LEAST: Final = 0.1
 """The probability of a task that words such as "I have to" call one."""
 
@@ -37,9 +40,6 @@ LASTING: Final = frozenset(
     {"name", "person", "identity", "own-identity", "occupation", "origin", "home", "constraint", "own-relation"}
 )
 """A sentence with one of these signals of the local estimator, and at least this score, is an insight, too."""
-
-BY_ASSISTANT: Final = frozenset({Kind.DECISION, Kind.REASON, Kind.TASK, Kind.SOLUTION})
-"""What the assistant says is never a preference, a problem or an insight."""
 
 _RECALLS: Final = ("remember my", "could you remember", "记得", "記得")
 """Phrases that are not removed like other requests, because they can be part of the statement, or no request."""
@@ -137,8 +137,8 @@ def _kind(sentence: Sentence, clause: int, chances: Floats) -> Kind:
     if asked and content(opened[asked.end() :]) and (kind != Kind.TASK or _FACT.search(asked[0])):
         return Kind.INSIGHT
     because = reason_in(sentence.clauses[clause].lstrip(), cues)
-    allowed = (sentence.by_user or kind in BY_ASSISTANT) and (kind == Kind.REASON or not because)
-    if allowed and chances[kind] >= LEAST[kind]:
+    least = LEAST if sentence.by_user else BY_ASSISTANT
+    if (kind == Kind.REASON or not because) and kind in least and chances[kind] >= least[kind]:
         return kind
     if not sentence.by_user:
         return Kind.NONE
