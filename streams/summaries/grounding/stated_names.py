@@ -20,7 +20,8 @@ CAPITALS: Final = 0.2
 
 #: A name of code, or one that is written like it: `max_tokens`, gpt4, LaTeX, iPhone.
 _IDENTIFIER: Final = re.compile(
-    r"[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+)+|[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Za-z]*[a-z][A-Z]\w*"
+    r"(?<![A-Za-z0-9])"
+    r"(?:[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+)+|[A-Za-z]+[0-9][A-Za-z0-9]*|[A-Za-z]*[a-z][A-Z]\w*)"
 )
 #: Summaries abbreviate: "open a PR" for "open a pull request".
 _ABBREVIATION: Final = re.compile(r"[A-Z]{2,4}s?")
