@@ -97,7 +97,7 @@ def compare(files: Sequence[Path], count: int, rounds: int) -> Figures:
     else:
         texts = chat(needed, wheel._tokenizer._pieces)
     parts = [texts[first : first + count] for first in range(0, needed, count)]
-    cosine = np.einsum("ij,ij->i", wheel.encode(parts[0]), ours.embed(parts[0])).min()
+    cosine = np.einsum("ij,ij->i", wheel.encode(parts[0]), ours.embed(parts[0], "document")).min()
     ratios: dict[int, list[float]] = {SLICE: [], 1: []}
     spent: dict[int, list[float]] = {SLICE: [], 1: []}
     for turn, part in enumerate(parts[1:]):

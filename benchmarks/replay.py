@@ -125,10 +125,10 @@ class Times:
     def __enter__(self) -> Times:
         embed, call = EmbeddingProcess.embed, OwnedShards.call
 
-        async def embedded(process: EmbeddingProcess, texts: Sequence[str], attempt: int, *, urgent: bool) -> Any:
+        async def embedded(process: EmbeddingProcess, texts: Sequence[str], *given: Any, urgent: bool) -> Any:
             self.texts += texts
             with self.embedding:
-                return await embed(process, texts, attempt, urgent=urgent)
+                return await embed(process, texts, *given, urgent=urgent)
 
         async def called(shards: OwnedShards, partition: int, *given: Any, **named: Any) -> Any:
             await shards._open[partition]  # it opens once the model is loaded: this wait is no work of the store
@@ -187,7 +187,7 @@ def bare(texts: Sequence[str]) -> float:
     model = load_embedder(EmbeddingSettings())
     started = time.perf_counter()
     for first in range(0, len(texts), SLICE):
-        model.embed(texts[first : first + SLICE])
+        model.embed(texts[first : first + SLICE], "document")
     return len(texts) / (time.perf_counter() - started)
 
 

@@ -66,7 +66,7 @@ from schemas.topics import Topics
 from streams.doors.cli.process import COLLECT_AFTER
 from streams.kafka.commit.outbox import Outbox
 from streams.kafka.event_log import EventLog
-from streams.models.embedding.embedding import Embedding, Model
+from streams.models.embedding.embedding import Embedding, Model, Side
 from streams.recall.query import Query
 from streams.recall.search import Recall
 from streams.recall.windows import SaidLately
@@ -222,7 +222,7 @@ class _Given:
     async def load(self) -> Model:
         return Model("random", self.dimension)
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         return np.stack([self.vectors[text] for text in texts])
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
@@ -12,13 +12,38 @@ from schemas.settings.services import ApiKey, BaseUrl
 TRANSFORMER = "paraphrase-multilingual-MiniLM-L12-v2"
 OPENAI_EMBEDDINGS = "text-embedding-3-small"
 
+#: A text before each question or each document. White space at its end counts.
+Prefix = Annotated[str, Field(max_length=1_000)]
+#: The service's word for questions or for documents.
+InputType = Annotated[str, Field(max_length=100)]
+
+
+#: The settings that a backend uses in addition to the model's name, and that fit only this model.
+OF_THE_MODEL: Final[dict[str, tuple[str, ...]]] = {
+    "use": (),
+    "sentence-transformers": ("query_prefix", "document_prefix"),
+    "openai": (
+        "dimensions",
+        "query_prefix",
+        "document_prefix",
+        "query_input_type",
+        "document_input_type",
+        "input_type_name",
+    ),
+}
+
 
 class EmbeddingSettings(Section):
     """The model that turns texts into vectors. `Settings.embedder` resolves an empty key.
 
     `model` is a name, or a folder if the backend is `sentence-transformers`. If it is empty, the backend's default is
     used. The backend `use` has only one model. Only the backend `openai` uses `api_key`, `base_url`,
-    `timeout_seconds` and `dimensions`.
+    `timeout_seconds`, `dimensions` and the input types.
+
+    Many models distinguish questions from documents (memories) by a prefix or by a parameter of the request. `use`
+    does not. A prefix of None stands for the prompt in the model's own configuration if the backend is
+    `sentence-transformers`, else for no prefix. With another prefix or input type for documents, a model counts as
+    another model; those for questions can be changed at any time.
     """
 
     backend: Literal["use", "sentence-transformers", "openai"] = "use"
@@ -28,6 +53,12 @@ class EmbeddingSettings(Section):
     base_url: BaseUrl = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0
     dimensions: Annotated[int, Field(ge=1, le=65_536, description="requested from the service if set")] | None = None
+    query_prefix: Prefix | None = None
+    document_prefix: Prefix | None = None
+    query_input_type: InputType | None = None
+    document_input_type: InputType | None = None
+    #: The name of the parameter that has the input type.
+    input_type_name: Literal["input_type", "task"] = "input_type"
 
     @field_validator("model")
     @classmethod

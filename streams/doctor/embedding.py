@@ -64,7 +64,7 @@ def _load(settings: EmbeddingSettings) -> Model | str:
         os.dup2(nowhere, output)
     try:
         embedder = load_embedder(settings)
-        (vector,) = embedder.embed(["harmless"])
+        (vector,) = embedder.embed(["harmless"], "document")
         assert vector.shape == (embedder.dimension,)
         return model_of(embedder)
     except SiltstoneError as exc:

@@ -255,7 +255,7 @@ class LongTermAgent:
         }
 
         async def written(shard: ShardModel) -> Applied:
-            by_event = dict(zip(texts, await shard.embed(list(texts.values()), patient=True), strict=True))
+            by_event = dict(zip(texts, await shard.embed(list(texts.values()), of="document"), strict=True))
             async with self._shards.models.writing(partition):
                 return await shard.call(Shard.apply, fresh, by_event, now_ms(), position, log_end)
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import duckdb
 
 from schemas.errors import ReembeddingRefused, ShardNotHere, SiltstoneError
-from schemas.settings import EmbeddingSettings
+from schemas.settings import OF_THE_MODEL, EmbeddingSettings
 from streams.models.embedding.embedding import Embedding
 from streams.runtime.backlog_gate import BacklogGate
 from streams.shards.owned import OwnedShards
@@ -107,7 +107,7 @@ async def embed_missing(
         part = missing[start : start + ROWS]
         seqs, texts = await ask(partial(Reembedding.texts, seqs=part))
         if texts:
-            vectors = await embedding.embed(texts, patient=True)
+            vectors = await embedding.embed(texts, of="document")
             await ask(partial(Reembedding.put, seqs=seqs, vectors=vectors))
         tell(rows, len(missing) - start - len(part))
 
@@ -299,8 +299,9 @@ def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, An
     keys: dict[str, Any] = {"embedding.backend": wanted.backend}
     if wanted.backend != "use":
         keys["embedding.model"] = wanted.model
-    if wanted.backend == "openai" and wanted.dimensions != before.dimensions:
-        keys["embedding.dimensions"] = wanted.dimensions
+    for name in OF_THE_MODEL[wanted.backend]:
+        if getattr(wanted, name) != getattr(before, name):
+            keys[f"embedding.{name}"] = getattr(wanted, name)
     return keys
 
 

@@ -132,7 +132,7 @@ class Recall:
         parts = questions(query.text)
         times = None if query.reference is None else AskedTimes.of(parts, query.reference)
         model, clauses = await shard.model(), [] if times is None else times.clauses
-        vectors = await shard.embed([probe(part, speakers) for part in (*parts, *clauses)])
+        vectors = await shard.embed([probe(part, speakers) for part in (*parts, *clauses)], of="question")
         scale, now = model.cosine.of(query.text), self._clock.now()
         return PreparedQuery(query, parts, vectors, scale, now, self._lifecycle, updates=self._updates, times=times)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from streams.models.embedding.embedding import Embedding, Model, Vectors
+from streams.models.embedding.embedding import Embedding, Model, Side, Vectors
 from tables.memories.shard import Shard
 
 P = ParamSpec("P")
@@ -118,9 +118,9 @@ class ShardModel:
     async def model(self) -> Model:
         return await self._held.embedding.model()
 
-    async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side) -> Vectors:
         """Like `Embedding.embed`."""
-        return await self._unless_changed(self._held.embedding.embed(texts, patient=patient))
+        return await self._unless_changed(self._held.embedding.embed(texts, of))
 
     async def embed_said(self, texts: Sequence[str]) -> Vectors:
         """Like `Embedding.embed_said`."""

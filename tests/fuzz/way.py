@@ -23,7 +23,7 @@ from streams.app import Siltstone
 from streams.intake import agent as short_term
 from streams.kafka.commit.sends import Producer
 from streams.memory import agent as long_term
-from streams.models.embedding.embedding import Model, Vectors
+from streams.models.embedding.embedding import Model, Side, Vectors
 from tables.memories.shard import Shard
 from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said
@@ -103,7 +103,7 @@ class Toy:
     async def load(self) -> Model:
         return Model("toy", DIMENSION)
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         return np.stack([axis(zlib.crc32(text.encode()) % DIMENSION, DIMENSION) for text in texts])
 
     async def close(self) -> None:

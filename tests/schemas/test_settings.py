@@ -501,6 +501,22 @@ def test_each_embedding_backend_has_its_default_model(text: str, model: str) -> 
     assert Settings.load().embedding.model == model
 
 
+def test_white_space_and_an_empty_prefix_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty one stands for no prefix; none at all for the model's own prompt."""
+    write('embedding: {query_prefix: "query: ", document_prefix: ""}')
+    embedding = Settings.load().embedding
+    assert (embedding.query_prefix, embedding.document_prefix) == ("query: ", "")
+    monkeypatch.setenv("SILTSTONE_EMBEDDING__QUERY_PREFIX", "Instruct: find it\nQuery:")
+    monkeypatch.setenv("SILTSTONE_EMBEDDING__DOCUMENT_PREFIX", "passage: ")
+    embedding = Settings.load().embedding
+    assert (embedding.query_prefix, embedding.document_prefix) == ("Instruct: find it\nQuery:", "passage: ")
+    write("embedding: {backend: use}")
+    monkeypatch.delenv("SILTSTONE_EMBEDDING__QUERY_PREFIX")
+    monkeypatch.setenv("SILTSTONE_EMBEDDING__DOCUMENT_PREFIX", "")
+    embedding = Settings.load().embedding
+    assert (embedding.query_prefix, embedding.document_prefix) == (None, "")
+
+
 def test_a_local_model_needs_no_service() -> None:
     """Whatever there is of one."""
     write(LLM + "embedding: {backend: use, base_url: 'https://emb.example/v1'}")
@@ -556,6 +572,7 @@ def test_an_embedding_service_without_a_key_is_a_mistake(text: str, problem: str
     "text",
     [
         *("timeout_seconds: 0", "timeout_seconds: 3601", "dimensions: 0", "batch_size: 0", "batch_size: 2049"),
+        *(f"document_prefix: {'x' * 1001}", f"query_input_type: {'x' * 101}", "input_type_name: model"),
         *("base_url: emb.example/v1", "base_url: 'https://user:hunter2@emb.example/v1'", "api_key: hunter2秘密"),
     ],
 )

@@ -11,4 +11,8 @@ from streams.models.embedding import calibration
 _CHATS = Path(calibration.__file__).parents[2] / "samples" / "chats.jsonl"
 _RECORDS = [orjson.loads(line) for line in _CHATS.read_bytes().splitlines()]
 
-SAID: list[str] = [record["content"] for record in _RECORDS if "content" in record] + calibration.samples()
+SAID: list[str] = [
+    *(record["content"] for record in _RECORDS if "content" in record),
+    *calibration.questions(),
+    *calibration.documents(),
+]

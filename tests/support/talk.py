@@ -23,7 +23,7 @@ from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.doors.application import build
 from streams.kafka.commit.sends import Producer
-from streams.models.embedding.embedding import Model, Vectors
+from streams.models.embedding.embedding import Model, Side, Vectors
 from streams.recall.query import Query
 from streams.worker.health import WorkerHealth
 from tables.search.tokens import tokens
@@ -40,14 +40,17 @@ class Words:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.sides: dict[str, set[Side]] = {}
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def load(self) -> Model:
         return Model("words", DIMENSION)
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         self.asked += texts
+        for text in texts:
+            self.sides.setdefault(text, set()).add(of)
         await self.gate.wait()
         return np.stack([self.vector(text) for text in texts])
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from schemas.settings import EmbeddingSettings
 from streams.models.embedding import embedding
-from streams.models.embedding.embedders import Model, UseEmbedder, Vectors, unit
+from streams.models.embedding.embedders import Model, Side, UseEmbedder, Vectors, unit
 from streams.models.embedding.process import EmbeddingProcess
 
 #: It is recorded as the model in whose place it stands: a test's settings say nothing of it.
@@ -35,7 +35,7 @@ class ToyBackend:
     async def load(self) -> Model:
         return MODEL
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         return unit([_vector(text) for text in texts])
 
     async def close(self) -> None:

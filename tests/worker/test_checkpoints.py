@@ -12,7 +12,7 @@ import pytest
 from schemas.settings import CheckpointsSettings, Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
-from streams.models.embedding.embedding import Vectors
+from streams.models.embedding.embedding import Side, Vectors
 from streams.shards.restore.checkpoint_job import CheckpointJob
 from tests.support.api import api
 from tests.support.waiting import until, until_it_is
@@ -53,9 +53,9 @@ def embedded(worker: Siltstone, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts, embedding = list[str](), worker.shards.models.current
     embed = embedding.embed
 
-    async def watched(asked: Sequence[str], *, patient: bool = False) -> Vectors:
+    async def watched(asked: Sequence[str], of: Side) -> Vectors:
         texts.extend(asked)
-        return await embed(asked, patient=patient)
+        return await embed(asked, of)
 
     monkeypatch.setattr(embedding, "embed", watched)
     return texts

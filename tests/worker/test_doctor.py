@@ -372,7 +372,9 @@ async def test_an_embedding_service_is_asked_for_real(service: OpenAIServer) -> 
     assert isinstance(found, Model)
     assert (found.name, found.dimension) == ("embedder-1", DIMENSIONS)
     assert {request.key for request in service.received} == {KEY}
-    assert [text for request in service.received for text in request.texts] == calibration.samples()
+    assert [
+        text for request in service.received for text in request.texts
+    ] == calibration.questions() + calibration.documents()
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ async def test_a_forgotten_user_is_in_no_file_of_any_worker(settings: Settings, 
     async with house.worker(one) as first:
         await settled(first)
         await all_there(first)
-        vector = (await first.shards.models.current.embed([KEPT]))[0]
+        vector = (await first.shards.models.current.embed([KEPT], of="question"))[0]
         house.secrets[VECTOR] = np.asarray(vector, np.float32).tobytes()[:64]
         await later(due, first)
     shutil.copytree(house.store, earlier)

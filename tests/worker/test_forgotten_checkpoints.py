@@ -36,7 +36,9 @@ async def test_what_was_forgotten_is_in_no_object_after_the_term_and_the_receipt
         await remembered(worker, "ann", "my secret hobby is falconry with Zephyrine")
         await remembered(worker, "bob", "tea")
         vector = np.asarray(
-            (await worker.shards.models.current.embed(["my secret hobby is falconry with Zephyrine"]))[0]
+            (await worker.shards.models.current.embed(["my secret hobby is falconry with Zephyrine"], of="question"))[
+                0
+            ]
         )
         secrets = [b"Zephyrine", np.asarray(vector, np.float32).tobytes()[:64]]
 

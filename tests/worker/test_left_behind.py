@@ -21,7 +21,7 @@ from schemas.conversations import Role
 from schemas.events import ForgetUser, LongTermEvent, Remember
 from schemas.exchanges import Message
 from schemas.topics import key_of
-from streams.models.embedding.embedding import Vectors
+from streams.models.embedding.embedding import Side, Vectors
 from streams.summaries.requests import summary_request
 from tables.memories.shard import Shard
 from tests.crash.chatter import Said
@@ -40,7 +40,7 @@ _VECTORS = np.random.default_rng(7).normal(size=(4, DIMENSION)).astype(np.float3
 class Telling(Toy):
     """Vectors that no file has by chance: three of the user's texts, some of them near-copies, and one of others."""
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         rows = _VECTORS[[3 if OTHERS in text else zlib.crc32(text.encode()) % 3 for text in texts]]
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 

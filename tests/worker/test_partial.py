@@ -16,7 +16,7 @@ from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.memory.agent import LongTermAgent
-from streams.models.embedding.embedding import Embedding, Vectors
+from streams.models.embedding.embedding import Embedding, Side, Vectors
 from streams.shards import user_shards
 from tests.support.api import api
 from tests.support.making import START
@@ -79,10 +79,10 @@ def held(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """What is written is not embedded before this is set; questions are."""
     gate, embed = asyncio.Event(), Embedding.embed
 
-    async def patiently(model: Embedding, texts: Sequence[str], *, patient: bool = False) -> Vectors:
-        if patient:
+    async def patiently(model: Embedding, texts: Sequence[str], of: Side) -> Vectors:
+        if of == "document":
             await gate.wait()
-        return await embed(model, texts, patient=patient)
+        return await embed(model, texts, of)
 
     gate.set()
     monkeypatch.setattr(Embedding, "embed", patiently)

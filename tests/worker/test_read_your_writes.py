@@ -18,7 +18,7 @@ from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.kafka.clients.broker import ensure_topics
 from streams.memory.read_your_writes import ReadYourWrites
-from streams.models.embedding.embedding import Embedding, Vectors
+from streams.models.embedding.embedding import Embedding, Side, Vectors
 from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.groups import side_by_side
@@ -43,10 +43,10 @@ def held(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """What is written is not embedded before this is set; questions are."""
     gate, embed = asyncio.Event(), Embedding.embed
 
-    async def patiently(model: Embedding, texts: Sequence[str], *, patient: bool = False) -> Vectors:
-        if patient:
+    async def patiently(model: Embedding, texts: Sequence[str], of: Side) -> Vectors:
+        if of == "document":
             await gate.wait()
-        return await embed(model, texts, patient=patient)
+        return await embed(model, texts, of)
 
     monkeypatch.setattr(Embedding, "embed", patiently)
     return gate

@@ -56,7 +56,7 @@ class Service:
         self.waiting: set[str] = set()
         self.away: dict[str, int] = {}
         self.embedded: dict[str, list[str]] = {"one": [], "two": [], "three": []}
-        self._measured = set(calibration.samples())
+        self._measured = set(calibration.questions() + calibration.documents())
 
     def answering(self, request: Received) -> Answer:
         model = request.body["model"]

@@ -82,20 +82,24 @@ class Scales:
 COSINES: Final = Scales(latin=COSINE, cjk=COSINE)
 
 
-def samples() -> list[str]:
-    """Return the sample texts of the calibration. Their vectors are the argument of `scales`."""
-    return [text for sample in _read().values() for kind in ("questions", "memories") for text in sample[kind]]
+def questions() -> list[str]:
+    """Return the sample questions of all languages. Their vectors are an argument of `scales`."""
+    return [text for sample in _read().values() for text in sample["questions"]]
 
 
-def scales(vectors: npt.NDArray[np.float32]) -> Scales:
-    """Compute a model's scales. `vectors` are the model's unit vectors of the texts `samples()`, float32[n, d]."""
+def documents() -> list[str]:
+    """Return the sample memories of all languages. Their vectors are an argument of `scales`."""
+    return [text for sample in _read().values() for text in sample["memories"]]
+
+
+def scales(questions: npt.NDArray[np.float32], documents: npt.NDArray[np.float32]) -> Scales:
+    """Compute a model's scales from its unit vectors of the texts `questions()` and `documents()`, float32[n, d]."""
     found: dict[str, Scale] = {}
-    start = 0
+    asked = told = 0
     for language, sample in _read().items():
-        middle = start + len(sample["questions"])
-        end = middle + len(sample["memories"])
-        found[language] = scale_of(vectors[start:middle] @ vectors[middle:end].T)
-        start = end
+        of_questions = questions[asked : (asked := asked + len(sample["questions"]))]
+        of_documents = documents[told : (told := told + len(sample["memories"]))]
+        found[language] = scale_of(of_questions @ of_documents.T)
     return Scales(latin=found["en"], cjk=found["zh"])
 
 

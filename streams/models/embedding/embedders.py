@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,27 +20,43 @@ from streams.models.embedding.calibration import COSINES, Scales
 
 Vectors = npt.NDArray[np.float32]
 
+#: What a text is for the model: a question, or a document that may answer one. Many models embed the two differently.
+Side = Literal["question", "document"]
+
+#: The names of the prompts for a side in the configuration of a sentence-transformers model, the usual one first.
+_PROMPTS: Final[dict[Side, Sequence[str]]] = {"question": ("query",), "document": ("document", "passage", "corpus")}
+
 #: The suffixes of the files in a model's folder on which the model's vectors depend.
 _MODEL_FILES = frozenset({".json", ".txt", ".model", ".bin", ".safetensors"})
 
 
 class Embedder(Protocol):
-    """An embedding model. Each shard records the `name` and the `dimension` of its model."""
+    """An embedding model.
+
+    Each shard records the `name` and the `dimension` of its model, so the name includes everything on which the
+    vectors of documents depend, such as a prefix. It does not include what concerns questions alone.
+    """
 
     name: str
     dimension: int
+    #: True if a text as a question and the same text as a document have different vectors.
+    asymmetric: bool
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, float32[n, d], of the texts in their order."""
+    def embed(self, texts: Sequence[str], of: Side) -> Vectors:
+        """Return unit vectors, float32[n, d], of the texts in their order. A symmetric model ignores `of`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A loaded model: its name and dimension, as the shards record them, and the scales of its cosines."""
+    """A loaded model: its name and dimension, as the shards record them, and the scales of its cosines.
+
+    `asymmetric` is true if a text as a question and the same text as a document have different vectors.
+    """
 
     name: str
     dimension: int
     cosine: Scales = COSINES
+    asymmetric: bool = False
 
 
 class UseEmbedder:
@@ -48,6 +64,7 @@ class UseEmbedder:
 
     name = "use-multilingual-v3"
     dimension = 512
+    asymmetric = False
 
     def __init__(self) -> None:
         from streams.models.embedding.use_model import UseModel
@@ -60,14 +77,19 @@ class UseEmbedder:
             ) from exc
         self._model.encode(["warm up"])
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], of: Side) -> Vectors:
         return unit(self._model.encode(texts))
 
 
 class SentenceTransformersEmbedder:
-    """Any model of the sentence-transformers library, given by its name on the model hub or by its folder."""
+    """Any model of the sentence-transformers library, given by its name on the model hub or by its folder.
 
-    def __init__(self, model: str, batch_size: int) -> None:
+    Questions and documents get the prefixes of the settings. If these are not set, they get the prompts in the
+    model's own configuration, if it has any.
+    """
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        model = settings.model
         folder = Path(model).expanduser()
         if not folder.is_dir() and (folder.is_absolute() or model.startswith((".", "~"))):
             raise SiltstoneError(
@@ -90,14 +112,38 @@ class SentenceTransformersEmbedder:
                 f"sentence-transformers cannot load embedding.model {model} ({type(exc).__name__}): correct it, give "
                 "this machine access to the model hub or put the model into its cache, or set the model's folder"
             ) from exc
-        self._batch_size = batch_size
-        self.name = recorded_name(model)
-        self.dimension = self.embed(["harmless"]).shape[1]
+        self._batch_size = settings.batch_size
+        given: dict[Side, str | None] = {"question": settings.query_prefix, "document": settings.document_prefix}
+        self._prompts: dict[Side, str] = {
+            side: own_prompt(self._model.prompts, side) if prefix is None else prefix
+            for side, prefix in given.items()
+        }
+        routed = hasattr(self._model[0], "default_route")  # a `Router`: the model has a part for each side
+        self.asymmetric = routed or self._prompts["question"] != self._prompts["document"]
+        self.name = name_with(recorded_name(model), self._told())
+        self.dimension = self.embed(["harmless"], "document").shape[1]
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def _told(self) -> dict[str, str]:
+        """Return what the model is told about documents, except what it also does with texts of an unknown side.
+
+        Earlier versions did not tell it the side. If nothing is told in addition, their vectors remain valid.
+        """
+        told = {}
+        if self._prompts["document"] != (self._model.prompts.get(self._model.default_prompt_name) or ""):
+            told["document_prefix"] = self._prompts["document"]
+        if getattr(self._model[0], "default_route", "document") == "query":
+            told["route"] = "document"
+        return told
+
+    def embed(self, texts: Sequence[str], of: Side) -> Vectors:
+        encode = self._model.encode_query if of == "question" else self._model.encode_document
         return unit(
-            self._model.encode(
-                list(texts), batch_size=self._batch_size, normalize_embeddings=True, show_progress_bar=False
+            encode(
+                list(texts),
+                prompt=self._prompts[of],
+                batch_size=self._batch_size,
+                normalize_embeddings=True,
+                show_progress_bar=False,
             )
         )
 
@@ -106,12 +152,13 @@ class ToyEmbedder:
     """A toy model for tests. Each new word gets the next dimension, so a test can predict the vectors."""
 
     name = "toy"
+    asymmetric = False
 
     def __init__(self, dimension: int = 64) -> None:
         self.dimension = dimension
         self._words: dict[str, int] = {}
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], of: Side) -> Vectors:
         counts = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):
             for word in text.casefold().split():
@@ -123,7 +170,7 @@ def load_embedder(settings: EmbeddingSettings) -> Embedder:
     """Load the local model that the settings name. It takes 0.2 s for `use`, and many seconds for a transformer."""
     if settings.backend == "use":
         return UseEmbedder()
-    return SentenceTransformersEmbedder(settings.model, settings.batch_size)
+    return SentenceTransformersEmbedder(settings)
 
 
 def model_of(embedder: Embedder) -> Model:
@@ -134,8 +181,34 @@ def model_of(embedder: Embedder) -> Model:
     """
     if isinstance(embedder, UseEmbedder):
         return Model(embedder.name, embedder.dimension)
-    cosine = calibration.scales(embedder.embed(calibration.samples()))
-    return Model(embedder.name, embedder.dimension, cosine)
+    questions = embedder.embed(calibration.questions(), "question")
+    cosine = calibration.scales(questions, embedder.embed(calibration.documents(), "document"))
+    return Model(embedder.name, embedder.dimension, cosine, embedder.asymmetric)
+
+
+def own_prompt(prompts: Mapping[str, str | None], of: Side) -> str:
+    """Return the prompt for a side in the configuration of a sentence-transformers model; empty if it has none.
+
+    The library itself does not find a prompt `passage` or `corpus`, because it adds an empty prompt `document` to
+    every model.
+
+    >>> own_prompt({"query": "search_query: ", "passage": "search_document: ", "document": ""}, "document")
+    'search_document: '
+    """
+    return next((prompt for name in _PROMPTS[of] if (prompt := prompts.get(name))), "")
+
+
+def name_with(name: str, told: Mapping[str, str]) -> str:
+    """Return the name that shards record for a model to which more is told about documents, such as a prefix.
+
+    Vectors of documents with another prefix are vectors of another model: they cannot be compared. `told` is empty if
+    the model gets the plain texts, so that a shard of a version without prefixes has this model.
+
+    >>> name_with("multilingual-e5-small", {"document_prefix": "passage: "})
+    'multilingual-e5-small with document_prefix "passage: "'
+    """
+    parts = [f"{key} {orjson.dumps(value).decode()}" for key, value in told.items()]
+    return f"{name} with {' and '.join(parts)}" if parts else name
 
 
 def recorded_name(model: str) -> str:

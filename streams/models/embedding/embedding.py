@@ -13,12 +13,12 @@ import numpy as np
 
 from schemas.errors import EmbeddingUnavailable
 from schemas.settings import EmbeddingSettings
-from streams.models.embedding.embedders import Model, Vectors
+from streams.models.embedding.embedders import Model, Side, Vectors
 from streams.models.embedding.process import EmbeddingProcess
 from streams.models.embedding.question_vectors import QuestionVectors
 from streams.runtime.backoff import Backoff
 
-__all__ = ["Embedding", "Model", "Vectors"]
+__all__ = ["Embedding", "Model", "Side", "Vectors"]
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ EMBEDDED_CHARS = 800
 QUESTION_SECONDS = 8.0
 #: Maximum bytes of the cache for vectors of window exchanges. This is enough for 7,000 vectors of 512 numbers.
 SAID_BYTES = 16_000_000
-#: Maximum number of attempts to load the model, and to embed texts for a call without `patient`.
+#: Maximum number of attempts to load the model, and to embed a question or window exchanges.
 ATTEMPTS = 3
 BACKOFF = Backoff(first=0.5, longest=30.0)
 #: Seconds between two log lines while embedding fails.
@@ -40,9 +40,10 @@ REMINDER_SECONDS = 60.0
 
 
 class Backend(Protocol):
-    """Turns texts into vectors. The texts are not blank, and not longer than `EMBEDDED_CHARS`.
+    """Turns texts into vectors. The texts are not blank, and not longer than `EMBEDDED_CHARS`, without a prefix.
 
-    At most `simultaneous` batches of one caller are embedded at a time.
+    A prefix for questions or documents is added by the backend, so a cut never removes it. A backend whose model does
+    not distinguish the two ignores `of`. At most `simultaneous` batches of one caller are embedded at a time.
     """
 
     simultaneous: int
@@ -50,7 +51,7 @@ class Backend(Protocol):
     async def load(self) -> Model:
         """Load the model, and return its description. Raises `SiltstoneError`."""
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         """Return unit vectors of one batch. Raises `EmbeddingUnavailable` if the batch may be tried again.
 
         `attempt` is the number of this attempt, from 1. An `urgent` batch overtakes waiting batches.
@@ -64,8 +65,8 @@ class Embedding:
     """The embedding model of the settings (`Settings.embedder()`). It loads in the background.
 
         embedding.start()
-        await embedding.embed(["where do I live?"])       # a question: soon, or `EmbeddingUnavailable`
-        await embedding.embed(texts, patient=True)        # data that must not be lost: waits until it succeeds
+        await embedding.embed(["where do I live?"], of="question")   # soon, or `EmbeddingUnavailable`
+        await embedding.embed(texts, of="document")                  # must not be lost: waits until it succeeds
         await embedding.stop()
 
     A blank text gets a vector of zeros with every backend, so it is similar to no other text. The vectors of the last
@@ -99,22 +100,27 @@ class Embedding:
         assert self._loaded is not None, "start() comes first"
         return await asyncio.shield(self._loaded)
 
-    async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side) -> Vectors:
         """Return the unit vectors of texts, float32[n, d]; no texts give float32[0, d].
 
-        If embedding fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`. With `patient`, this waits
-        without a limit until embedding succeeds. Until then, the records of the texts must stay unacknowledged.
+        Compare a question with documents, and documents with each other. Questions are not comparable with each
+        other: a model may have learnt only which documents answer them.
+
+        If a question cannot be embedded, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`. Documents wait
+        without a limit until embedding succeeds. Until then, their records must stay unacknowledged.
         """
-        if patient:
-            return await self._embed(texts, math.inf)
+        if of == "document":
+            return await self._embed(texts, of, math.inf)
         if (known := self._questions.of(texts)) is not None:
             return known
-        vectors = await self._soon(texts)
+        vectors = await self._soon(texts, of)
         self._questions.keep(texts, vectors)
         return vectors
 
     async def embed_said(self, texts: Sequence[str]) -> Vectors:
         """Return the unit vectors, float32[n, d], of window exchanges that a search ranks. The vectors are cached.
+
+        They are documents, like the memories that they may become.
 
         While embedding fails, texts without a cached vector get zeros. Searches then find them only by their words.
         """
@@ -122,7 +128,7 @@ class Embedding:
         new = [text for text, vector in known.items() if vector is None]
         if new:
             try:
-                vectors = await self._soon(new)
+                vectors = await self._soon(new, "document")
             except EmbeddingUnavailable:  # `_soon` has logged the failure
                 vectors = np.zeros((len(new), (await self.model()).dimension), np.float32)
             self._said.keep(new, vectors)
@@ -135,10 +141,10 @@ class Embedding:
             self._loaded.cancel()
         await self._backend.close()
 
-    async def _soon(self, texts: Sequence[str]) -> Vectors:
+    async def _soon(self, texts: Sequence[str], of: Side) -> Vectors:
         try:
             async with asyncio.timeout(QUESTION_SECONDS):
-                return await self._embed(texts, 1 if self._outage.reason else ATTEMPTS)
+                return await self._embed(texts, of, 1 if self._outage.reason else ATTEMPTS)
         except EmbeddingUnavailable as exc:
             self._outage.goes_on(str(exc))
             raise
@@ -149,7 +155,7 @@ class Embedding:
     async def _load(self, attempt: int) -> Model:
         return await self._backend.load()
 
-    async def _embed(self, texts: Sequence[str], attempts: float) -> Vectors:
+    async def _embed(self, texts: Sequence[str], of: Side, attempts: float) -> Vectors:
         model = await self.model()
         urgent = not math.isinf(attempts)
         vectors = np.zeros((len(texts), model.dimension), np.float32)
@@ -160,7 +166,7 @@ class Embedding:
             part = [_embeddable(texts[row]) for row in rows]
             async with places:
                 vectors[rows] = await self._insisting(
-                    lambda attempt: self._backend.embed(part, attempt, urgent=urgent), attempts
+                    lambda attempt: self._backend.embed(part, of, attempt, urgent=urgent), attempts
                 )
 
         size = self._batch_size

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from schemas.errors import SiltstoneError
-from streams.models.embedding.embedders import Vectors
+from streams.models.embedding.embedders import Side, Vectors
 from streams.runtime.called_process import ProcessDied
 
 #: Maximum number of texts in a call.
@@ -35,6 +35,7 @@ class _Caller:
     """The texts of one call of `Lanes.embed`, and the vectors for which the caller waits."""
 
     texts: Sequence[str]
+    of: Side
     urgent: bool
     done: asyncio.Future[Vectors]
     missing: int
@@ -80,13 +81,15 @@ class _Part:
 
 
 class Lanes:
-    """Calls a model, by `call(texts)`, with the texts of all waiting callers. A call has at most `most` texts.
+    """Calls a model, by `call(texts, of)`, with the texts of all waiting callers.
+
+    A call has at most `most` texts, and either questions or documents.
 
     If a call for several callers fails, it is repeated for each caller separately. If `call` raises `ProcessDied`,
     the model's process has died and has been replaced, and the call is repeated.
     """
 
-    def __init__(self, call: Callable[[list[str]], Awaitable[Vectors]], most: int = SLICE) -> None:
+    def __init__(self, call: Callable[[list[str], Side], Awaitable[Vectors]], most: int = SLICE) -> None:
         self._call, self._most = call, min(most, SLICE)
         self._questions: deque[_Part] = deque()
         self._bulk: deque[_Part] = deque()
@@ -94,12 +97,12 @@ class Lanes:
         self._alone = False
         self._in_a_row = 0
 
-    async def embed(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, *, urgent: bool) -> Vectors:
         """Return the vectors of the texts, float32[n, d]. There must be at least one text.
 
         Raises the model's error only if these texts cause it, not if texts of other callers cause it.
         """
-        asked = _Caller(texts, urgent, asyncio.get_running_loop().create_future(), len(texts))
+        asked = _Caller(texts, of, urgent, asyncio.get_running_loop().create_future(), len(texts))
         self._lane(asked).append(_Part(asked, 0, len(texts)))
         self._go_on()
         return await asked.done
@@ -146,10 +149,11 @@ class Lanes:
 
         The rest of a long part goes to the end of the lane, so that it does not delay short parts.
         """
+        of = lane[0].asked.of
         taken = [] if not lane[0].alone else [lane.popleft()]
         room = 0 if taken else self._most
         for _ in range(len(lane)):
-            if not room or lane[0].alone:
+            if not room or lane[0].alone or lane[0].asked.of != of:
                 break
             part, rest = lane.popleft().divided(room)
             if rest is not None:
@@ -161,7 +165,7 @@ class Lanes:
 
     async def _make(self, parts: list[_Part]) -> None:
         try:
-            vectors = await self._call([text for part in parts for text in part.texts])
+            vectors = await self._call([text for part in parts for text in part.texts], parts[0].asked.of)
         except asyncio.CancelledError:
             for part in parts:
                 part.asked.done.cancel()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from schemas.errors import SiltstoneError
 from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings
-from streams.models.embedding.embedders import Embedder, Model, Vectors, load_embedder, model_of
+from streams.models.embedding.embedders import Embedder, Model, Side, Vectors, load_embedder, model_of
 from streams.models.embedding.lanes import Lanes
 from streams.runtime.called_process import CalledProcess, ProcessDied
 
@@ -34,6 +34,7 @@ class EmbeddingProcess:
         self._settings = settings
         self._process = _process(settings)
         self._loaded: asyncio.Future[Model] | None = None
+        self._asymmetric = False
         self._lanes = Lanes(self._ask, settings.batch_size)
 
     async def load(self) -> Model:
@@ -41,29 +42,32 @@ class EmbeddingProcess:
         self._begin()
         assert self._loaded is not None
         try:
-            return await asyncio.shield(self._loaded)
+            model = await asyncio.shield(self._loaded)
         except ProcessDied as exc:
             raise SiltstoneError(
                 "the embedding model's process died while it loaded the model, usually for lack of memory: "
                 "give it more, or set a smaller embedding.model"
             ) from exc
+        self._asymmetric = model.asymmetric
+        return model
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         """Return unit vectors, float32[n, d]. If the process dies, the texts are given to a new process."""
-        return await self._lanes.embed(texts, urgent=urgent)
+        # A symmetric model gets texts of both sides in one call.
+        return await self._lanes.embed(texts, of if self._asymmetric else "document", urgent=urgent)
 
     async def close(self) -> None:
         """End the process."""
         await self._lanes.close()
         await self._process.close()
 
-    async def _ask(self, texts: list[str]) -> Vectors:
+    async def _ask(self, texts: list[str], of: Side) -> Vectors:
         """Embed texts in the process. If the process has died, replace it and raise `ProcessDied`."""
         process, loaded = self._process, self._loaded
         assert loaded is not None, "load() comes first"
         try:
             await asyncio.shield(loaded)
-            return await process.call(_embed, texts)
+            return await process.call(_embed, texts, of)
         except ProcessDied:
             if process is self._process:  # this is the first caller that notices the death
                 log.warning("the embedding model's process has died; it is started again")
@@ -98,7 +102,7 @@ def _load(settings: EmbeddingSettings) -> Model:
     return model_of(embedder)
 
 
-def _embed(texts: Sequence[str]) -> Vectors:
+def _embed(texts: Sequence[str], of: Side) -> Vectors:
     """Embed the texts. Runs in the child process.
 
     Exceptions of the model's library are replaced, because it may be impossible to send them to the parent process,
@@ -106,6 +110,6 @@ def _embed(texts: Sequence[str]) -> Vectors:
     """
     embedder = _in_process[0]
     try:
-        return embedder.embed(texts)
+        return embedder.embed(texts, of)
     except Exception as exc:
         raise SiltstoneError(f"{embedder.name} cannot embed {len(texts)} texts: {type(exc).__name__}") from None

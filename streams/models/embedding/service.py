@@ -16,7 +16,7 @@ from openai import APIStatusError, omit
 from schemas.errors import EmbeddingUnavailable
 from schemas.settings import EmbeddingSettings
 from streams.models.embedding import calibration
-from streams.models.embedding.embedders import Model, Vectors, unit
+from streams.models.embedding.embedders import Model, Side, Vectors, name_with, unit
 from streams.models.openai_client import connected, retry_after
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ _ADVICE = {
     "AuthenticationError": "correct the key",
     "PermissionDeniedError": "give the key access to this model, or set another embedding.model",
     "NotFoundError": "correct the URL or embedding.model",
-    "BadRequestError": "set another embedding.model, lower embedding.batch_size, or leave out embedding.dimensions",
+    "BadRequestError": "set another embedding.model, lower embedding.batch_size, or leave out embedding.dimensions "
+    "and the input types",
     "UnprocessableEntityError": "lower embedding.batch_size, or set another embedding.model",
     "RateLimitError": "raise the service's limit, or pay its bill",
     "APIConnectionError": "start the service, or correct its URL",
@@ -76,16 +77,28 @@ class EmbeddingService:
         self._settings = settings
         self._client = connected(settings.api_key, settings.base_url)
         self._dimension: int | None = None
+        #: For each side, the prefix of its texts, and the parameters of its requests in addition to OpenAI's.
+        self._told: dict[Side, tuple[str, dict[str, str]]] = {
+            "question": (settings.query_prefix or "", _parameters(settings, settings.query_input_type)),
+            "document": (settings.document_prefix or "", _parameters(settings, settings.document_input_type)),
+        }
         address = urlsplit(settings.base_url)
         self._where = f"{settings.model} at {address.scheme}://{address.netloc}"
 
     async def load(self) -> Model:
         """Embed the sample texts, to find out the model's dimension and scales. Raises `EmbeddingUnavailable`."""
-        texts, size = calibration.samples(), self._settings.batch_size
-        parts = [await self._ask(texts[start : start + size]) for start in range(0, len(texts), size)]
-        return Model(self._settings.model, parts[0].shape[1], calibration.scales(np.concatenate(parts)))
+        questions = await self._in_batches(calibration.questions(), "question")
+        documents = await self._in_batches(calibration.documents(), "document")
+        prefix, parameters = self._told["document"]
+        told = {"document_prefix": prefix} if prefix else {}
+        return Model(
+            name_with(self._settings.model, told | parameters),
+            documents.shape[1],
+            calibration.scales(questions, documents),
+            asymmetric=self._told["question"] != self._told["document"],
+        )
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         """Return unit vectors, float32[n, d]. Raises `EmbeddingUnavailable`. `attempt` counts from 1.
 
         `urgent` has no effect, because no request waits for another request.
@@ -94,30 +107,34 @@ class EmbeddingService:
         one text that is too long for the model would block the whole batch for ever.
         """
         try:
-            return await self._ask(texts)
+            return await self._ask(texts, of)
         except _AtFault as exc:
             if not exc.refused and attempt < DOUBTFUL_ATTEMPT:
                 raise
-        await self._ask([HARMLESS])  # raises if the service is the reason, not the texts
-        return await self._in_halves(texts)
+        await self._ask([HARMLESS], of)  # raises if the service is the reason, not the texts
+        return await self._in_halves(texts, of)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    async def _in_halves(self, texts: Sequence[str]) -> Vectors:
+    async def _in_batches(self, texts: Sequence[str], of: Side) -> Vectors:
+        size = self._settings.batch_size
+        return np.concatenate([await self._ask(texts[at : at + size], of) for at in range(0, len(texts), size)])
+
+    async def _in_halves(self, texts: Sequence[str], of: Side) -> Vectors:
         if len(texts) == 1:
-            return await self._shortened(texts[0])
+            return await self._shortened(texts[0], of)
         middle = len(texts) // 2
         parts = []
         for part in (texts[:middle], texts[middle:]):
             try:
-                parts.append(await self._ask(part))
+                parts.append(await self._ask(part, of))
             except _AtFault:
-                parts.append(await self._in_halves(part))
+                parts.append(await self._in_halves(part, of))
         return np.concatenate(parts)
 
-    async def _shortened(self, text: str) -> Vectors:
+    async def _shortened(self, text: str, of: Side) -> Vectors:
         """Halve a text until the service accepts it, and return the vector of the accepted part, float32[1, d].
 
         If the service accepts no part, return zeros. A search can then find the text's memory only by BM25.
@@ -125,24 +142,25 @@ class EmbeddingService:
         length = len(text) // 2
         while length >= SHORTEST and text[:length].strip():
             try:
-                return await self._ask([text[:length]])
+                return await self._ask([text[:length]], of)
             except _AtFault:
                 length //= 2
         log.warning("%s refuses a text of %d characters, also shortened: it gets no vector", self._where, len(text))
         assert self._dimension is not None, "another text was embedded"
         return np.zeros((1, self._dimension), np.float32)
 
-    async def _ask(self, texts: Sequence[str]) -> Vectors:
+    async def _ask(self, texts: Sequence[str], of: Side) -> Vectors:
         """Embed texts by one request. The time-out limits the whole request, including the answer."""
-        settings = self._settings
+        settings, (prefix, parameters) = self._settings, self._told[of]
         try:
             async with asyncio.timeout(settings.timeout_seconds):
                 answer = await self._client.embeddings.with_raw_response.create(
                     model=settings.model,
-                    input=list(texts),
+                    input=[prefix + text for text in texts],
                     # A quarter of the size of JSON numbers. A service without base64 answers with lists of numbers.
                     encoding_format="base64",
                     dimensions=omit if settings.dimensions is None else settings.dimensions,
+                    extra_body=parameters or None,
                 )
             vectors = vectors_in(answer.content, len(texts), self._dimension or settings.dimensions)
         except _Unusable as exc:
@@ -164,6 +182,10 @@ class EmbeddingService:
             return _AtFault(message, refused=status in _REFUSED)
         pause = retry_after(exc.response.headers)
         return EmbeddingUnavailable(message, passing=name not in _LASTING, retry_after=pause)
+
+
+def _parameters(settings: EmbeddingSettings, input_type: str | None) -> dict[str, str]:
+    return {settings.input_type_name: input_type} if input_type else {}
 
 
 def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:

@@ -21,7 +21,7 @@ from schemas.settings import Settings
 from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
 from streams.kafka.commit.ledger import Ledger
-from streams.models.embedding.embedding import Vectors
+from streams.models.embedding.embedding import Side, Vectors
 from streams.recall.query import Query
 from tables.memories.catalog.catalog import Catalog
 from tables.memories.catalog.changes import Changes
@@ -42,10 +42,10 @@ class Held(Toy):
         self.asked: list[list[str]] = []
         self.gate = asyncio.Event()
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         self.asked.append(list(texts))
         await self.gate.wait()
-        return await super().embed(texts, attempt, urgent=urgent)
+        return await super().embed(texts, of, attempt, urgent=urgent)
 
 
 class Worker:
@@ -133,7 +133,7 @@ async def test_two_users_events_of_one_id_have_their_own_texts_and_vectors(worke
     for _ in range(2):
         await (await worker.handle(0, one, other))
     for event in (one, other):
-        (vector,) = await worker.model.embed([event.text], 0, urgent=False)
+        (vector,) = await worker.model.embed([event.text], "document", 0, urgent=False)
         (memory,) = await worker.shards.call(0, Shard.memories_of, event.user_id)
         (cosine,) = await worker.shards.call(0, Shard.similarities, event.user_id, vector, [memory])
         assert (memory.id, memory.text, round(float(cosine), 4)) == (same, event.text, 1)

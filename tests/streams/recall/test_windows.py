@@ -65,6 +65,18 @@ async def test_what_was_just_said_is_found_while_its_exchange_is_open(here: Talk
     assert hit.relevance > 0.5
 
 
+async def test_what_was_said_is_embedded_as_a_document_and_what_is_asked_as_a_question(here: Talk) -> None:
+    """Also where the words are the same: an exchange is compared like the memory that it may become."""
+    await here.say(said(0, OSLO), said(1, "Welcome!", at=1, role="assistant"))
+    await here.found("Where in Oslo? Who is an engineer?")
+    await here.found(OSLO)
+    exchanges = {text for text, sides in here.model.sides.items() if "document" in sides}
+    asked = {text for text, sides in here.model.sides.items() if "question" in sides}
+    assert {text.split("\n")[0] for text in exchanges} == {OSLO}
+    assert {"Where in Oslo?", "Who is an engineer?"} <= asked
+    assert OSLO in {text.rstrip(".") for text in asked}
+
+
 async def test_all_sessions_of_the_user_are_looked_through_and_nobody_elses(here: Talk) -> None:
     await here.say(said(0, "my cat is called Tom", session_id="a"), said(1, "my dog is called Rex", session_id="b"))
     await here.say(line(0, "v", "user", 0, content="my cat is called Felix"), user="v")
@@ -247,7 +259,7 @@ async def test_while_nothing_can_be_embedded_words_find_what_was_said(here: Talk
     await here.say(said(0, "I drink tea"))
     assert len(await here.found("Oslo?")) == 1
 
-    async def away(texts: object, attempt: int, *, urgent: bool) -> Any:
+    async def away(texts: object, of: object, attempt: int, *, urgent: bool) -> Any:
         raise EmbeddingUnavailable("the service is away", passing=False)
 
     here.model.embed = away  # type: ignore[method-assign]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from schemas.settings import EmbeddingSettings, LifecycleSettings, LongTermSettings
-from streams.models.embedding.embedding import Embedding, Model, Vectors
+from streams.models.embedding.embedding import Embedding, Model, Side, Vectors
 from streams.shards.models import ShardModel
 from streams.shards.owned import OwnedShards
 from tables.memories.applied import Applied
@@ -36,7 +36,7 @@ class Toy:
     async def load(self) -> Model:
         return Model(self.name, DIMENSION)
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
         self.asked += 1
         await self.gate.wait()
         return np.stack([self.vector(text) for text in texts])
@@ -78,7 +78,7 @@ class Setting:
         event = promotion(text, text)
 
         async def written(shard: ShardModel) -> Applied:
-            (vector,) = await shard.embed([text], patient=True)
+            (vector,) = await shard.embed([text], of="document")
             async with self.shards.models.writing(0):
                 return await shard.call(Shard.apply, [event], {event.event_id: vector}, START)
 
@@ -89,7 +89,7 @@ class Setting:
         memories = await self.shards.call(0, Shard.memories_of, "u")
 
         async def ranked(shard: ShardModel) -> list[str]:
-            (vector,) = await shard.embed([text])
+            (vector,) = await shard.embed([text], of="question")
             cosines = await shard.call(Shard.similarities, "u", vector, memories)
             return [memory.text for memory, cosine in zip(memories, cosines, strict=True) if cosine > 0.5]
 
@@ -150,7 +150,7 @@ async def test_vectors_that_are_ready_before_the_change_do_not_get_in_after_it(s
 
     async def written(shard: ShardModel) -> Applied:
         event = promotion("3", "3")
-        (vector,) = await shard.embed(["3"])
+        (vector,) = await shard.embed(["3"], of="question")
         attempts.append((await shard.model()).name)
         if len(attempts) == 1:
             await setting.change()

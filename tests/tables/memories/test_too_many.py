@@ -102,7 +102,7 @@ def test_what_is_summed_up_together_is_about_the_same(tmp_path: Path) -> None:
     texts = [text for turn in zip(*TALK.values(), strict=True) for text in turn]
     told = [promotion(text, f"m{n}", at=START + n) for n, text in enumerate(texts)]
     embedder = UseEmbedder()
-    vectors = dict(zip((one.event_id for one in told), embedder.embed(texts), strict=True))
+    vectors = dict(zip((one.event_id for one in told), embedder.embed(texts, "document"), strict=True))
     settings = LongTermSettings(max_memories_per_user=6)
     shard = Shard(0, tmp_path, "use", embedder.dimension, settings, LifecycleSettings())
     shard.apply(told, vectors, START)

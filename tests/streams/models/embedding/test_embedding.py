@@ -16,7 +16,7 @@ import pytest_asyncio
 from pydantic import SecretStr
 
 from schemas.settings import EmbeddingSettings
-from streams.models.embedding.embedders import Model, ToyEmbedder, Vectors, model_of
+from streams.models.embedding.embedders import Model, Side, ToyEmbedder, Vectors, model_of
 from streams.models.embedding.embedding import EMBEDDED_CHARS, Embedding
 from tests.support.openai_server import DIMENSIONS, OpenAIServer
 
@@ -49,8 +49,8 @@ class Toy:
     async def load(self) -> Model:
         return model_of(self.embedder)
 
-    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
-        return self.embedder.embed(texts)
+    async def embed(self, texts: Sequence[str], of: Side, attempt: int, *, urgent: bool) -> Vectors:
+        return self.embedder.embed(texts, of)
 
     async def close(self) -> None:
         pass
@@ -91,55 +91,55 @@ async def embedding(request: pytest.FixtureRequest) -> AsyncIterator[Embedding]:
 
 
 async def test_vectors_are_float32_of_length_1(embedding: Embedding) -> None:
-    vectors = await embedding.embed(TEXTS)
+    vectors = await embedding.embed(TEXTS, of="question")
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(TEXTS), (await embedding.model()).dimension)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 async def test_no_texts_have_no_vectors(embedding: Embedding) -> None:
-    vectors = await embedding.embed([])
+    vectors = await embedding.embed([], of="question")
     assert vectors.dtype == np.float32
     assert vectors.shape == (0, (await embedding.model()).dimension)
 
 
 async def test_a_texts_vector_does_not_depend_on_its_neighbours(embedding: Embedding) -> None:
     """Batches, of whatever size and order, equal singles."""
-    together = await embedding.embed(TEXTS, patient=True)
-    turned = await embedding.embed(TEXTS[::-1])
-    alone = np.concatenate([await embedding.embed([text]) for text in TEXTS])
+    together = await embedding.embed(TEXTS, of="document")
+    turned = await embedding.embed(TEXTS[::-1], of="question")
+    alone = np.concatenate([await embedding.embed([text], of="question") for text in TEXTS])
     np.testing.assert_allclose(together, alone, atol=1e-4)
     np.testing.assert_allclose(turned[::-1], alone, atol=1e-4)
 
 
 async def test_the_same_text_has_the_same_vector(embedding: Embedding) -> None:
-    vectors = await embedding.embed([TEXTS[0]] * (2 * BATCH + 1))
+    vectors = await embedding.embed([TEXTS[0]] * (2 * BATCH + 1), of="question")
     np.testing.assert_allclose(vectors, np.broadcast_to(vectors[0], vectors.shape), atol=1e-5)
 
 
 async def test_what_was_said_has_the_vector_that_a_memory_of_it_would_have(embedding: Embedding) -> None:
     """Whether it is known or not, and however often it was said."""
-    alone = await embedding.embed(TEXTS[:3])
+    alone = await embedding.embed(TEXTS[:3], of="question")
     first = await embedding.embed_said([TEXTS[0], TEXTS[1], TEXTS[0]])
     np.testing.assert_allclose(first, alone[[0, 1, 0]], atol=1e-4)
     np.testing.assert_allclose(await embedding.embed_said([TEXTS[2], TEXTS[1]]), alone[[2, 1]], atol=1e-4)
 
 
 async def test_different_texts_have_different_vectors(embedding: Embedding) -> None:
-    vectors = await embedding.embed(TEXTS)
+    vectors = await embedding.embed(TEXTS, of="question")
     assert (vectors @ vectors.T - np.eye(len(TEXTS))).max() < 0.999
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u3000", " " * EMBEDDED_CHARS + "too late"])
 async def test_a_blank_text_resembles_nothing(embedding: Embedding, blank: str) -> None:
     """Zeros, in its place among the others."""
-    vectors = await embedding.embed([TEXTS[0], blank, TEXTS[1]])
+    vectors = await embedding.embed([TEXTS[0], blank, TEXTS[1]], of="question")
     assert not vectors[1].any()
     assert np.linalg.norm(vectors[[0, 2]], axis=1) == pytest.approx(1, abs=1e-5)
 
 
 async def test_nothing_but_blanks_is_zeros(embedding: Embedding) -> None:
-    vectors = await embedding.embed(["", " "] * BATCH)
+    vectors = await embedding.embed(["", " "] * BATCH, of="question")
     assert vectors.shape == (2 * BATCH, (await embedding.model()).dimension)
     assert not vectors.any()
 
@@ -147,14 +147,14 @@ async def test_nothing_but_blanks_is_zeros(embedding: Embedding) -> None:
 @pytest.mark.parametrize("word", ["word ", "长"])
 async def test_a_long_text_is_its_beginning(embedding: Embedding, word: str) -> None:
     text = word * 20_000
-    vectors = await embedding.embed([text, text[:EMBEDDED_CHARS]])
+    vectors = await embedding.embed([text, text[:EMBEDDED_CHARS]], of="question")
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-4)
     assert np.linalg.norm(vectors[0]) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize("text", ODDITIES, ids=ascii)
 async def test_whatever_can_be_written_has_a_vector(embedding: Embedding, text: str) -> None:
-    (vector,) = await embedding.embed([text])
+    (vector,) = await embedding.embed([text], of="question")
     assert np.isfinite(vector).all()
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
 
@@ -177,7 +177,7 @@ async def test_name_and_dimension_are_known(embedding: Embedding, request: pytes
 async def test_what_is_unrelated_lies_about_the_centre(embedding: Embedding) -> None:
     """Of the model's own scale, in a language that it knows."""
     model = await embedding.model()
-    question, *memories = await embedding.embed(["Who is my dentist?", *TEXTS[2::3], TEXTS[7]])
+    question, *memories = await embedding.embed(["Who is my dentist?", *TEXTS[2::3], TEXTS[7]], of="question")
     distances = (memories @ question - model.cosine.latin.centre) / model.cosine.latin.spread
     assert np.abs(distances).max() < 3
 
@@ -195,5 +195,5 @@ async def test_a_paraphrase_is_nearer_than_what_is_unrelated(embedding: Embeddin
     """In English, and in Chinese where the model knows it."""
     multilingual = (await embedding.model()).name.endswith("multilingual-v3")
     for said, paraphrase, unrelated in [*PARAPHRASES, *([CHINESE] if multilingual else [])]:
-        first, near, far = await embedding.embed([said, paraphrase, unrelated])
+        first, near, far = await embedding.embed([said, paraphrase, unrelated], of="question")
         assert first @ near > first @ far + 0.1, said

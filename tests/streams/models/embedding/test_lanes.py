@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import SiltstoneError
-from streams.models.embedding.embedders import Vectors
+from streams.models.embedding.embedders import Side, Vectors
 from streams.models.embedding.lanes import MOST_DEATHS, QUESTIONS_IN_A_ROW, SLICE, UNDER_WAY, Lanes
 from streams.runtime.called_process import ProcessDied
 
@@ -18,13 +18,15 @@ class Model:
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
+        self.sides: list[Side] = []
         self.waiting: list[asyncio.Event] = []
         self.refused: set[str] = set()
         self.deadly: set[str] = set()
         self.at_once = False
 
-    async def __call__(self, texts: list[str]) -> Vectors:
+    async def __call__(self, texts: list[str], of: Side) -> Vectors:
         self.calls.append(texts)
+        self.sides.append(of)
         if not self.at_once:
             self.waiting.append(go := asyncio.Event())
             await go.wait()
@@ -69,8 +71,10 @@ def lanes(model: Model) -> Lanes:
     return Lanes(model)
 
 
-async def asked(lanes: Lanes, texts: list[str], *, urgent: bool = False) -> asyncio.Task[Vectors]:
-    task = asyncio.ensure_future(lanes.embed(texts, urgent=urgent))
+async def asked(
+    lanes: Lanes, texts: list[str], of: Side = "document", *, urgent: bool = False
+) -> asyncio.Task[Vectors]:
+    task = asyncio.ensure_future(lanes.embed(texts, of, urgent=urgent))
     await settled()
     return task
 
@@ -102,6 +106,25 @@ async def test_who_waits_together_goes_in_one_call(lanes: Lanes, model: Model) -
     assert model.calls[-1] == ["t100", "t101", "t200", "t201", "t300", "t301"]
     await model.answer_all()
     assert [numbers(await task) for task in waiting] == [[100, 101], [200, 201], [300, 301]]
+    assert numbers(await first) == list(range(2 * SLICE))
+
+
+async def test_a_call_has_questions_or_documents(lanes: Lanes, model: Model) -> None:
+    """Never both, also where both wait in the same lane: they may get different prefixes."""
+    first = await asked(lanes, said(2 * SLICE))
+    waiting = [
+        await asked(lanes, ["t100"], "question", urgent=True),
+        await asked(lanes, ["t200"], "question", urgent=True),
+        await asked(lanes, ["t300"], "document", urgent=True),
+        await asked(lanes, ["t400"], "question", urgent=True),
+    ]
+    await model.answer_all()
+    assert [numbers(await task) for task in waiting] == [[100], [200], [300], [400]]
+    assert list(zip(model.sides, model.calls, strict=True))[UNDER_WAY:] == [
+        ("question", ["t100", "t200"]),
+        ("document", ["t300"]),
+        ("question", ["t400"]),
+    ]
     assert numbers(await first) == list(range(2 * SLICE))
 
 

@@ -22,7 +22,7 @@ from schemas.errors import EmbeddingUnavailable, SiltstoneError
 from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings
 from streams.models.embedding import process as embedding_process
-from streams.models.embedding.embedders import Embedder, recorded_name
+from streams.models.embedding.embedders import Embedder, Side, recorded_name
 from streams.models.embedding.embedding import Embedding
 from streams.models.embedding.lanes import MOST_DEATHS
 from streams.models.embedding.process import EmbeddingProcess
@@ -66,10 +66,10 @@ def kill(embedding: Embedding) -> None:
 async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     """What is asked afterwards is answered as before."""
     async with started(EmbeddingSettings()) as embedding:
-        before = await embedding.embed(TEXTS, patient=True)
+        before = await embedding.embed(TEXTS, of="document")
         first = process_of(embedding).pid
         kill(embedding)
-        np.testing.assert_array_equal(await embedding.embed(TEXTS, patient=True), before)
+        np.testing.assert_array_equal(await embedding.embed(TEXTS, of="document"), before)
         assert process_of(embedding).pid not in (None, first)
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert warnings == ["the embedding model's process has died; it is started again"]
@@ -80,8 +80,8 @@ async def test_what_is_under_way_when_it_is_killed_is_not_lost() -> None:
     """From several callers at once, each of which gets its own vectors."""
     async with started(EmbeddingSettings(batch_size=8)) as embedding:
         texts = [f"{text} {i}" for i in range(100) for text in TEXTS]
-        expected = await embedding.embed(TEXTS, patient=True)
-        asked = [asyncio.create_task(embedding.embed([*TEXTS, *texts], patient=True)) for _ in range(3)]
+        expected = await embedding.embed(TEXTS, of="document")
+        asked = [asyncio.create_task(embedding.embed([*TEXTS, *texts], of="document")) for _ in range(3)]
         await until(lambda: cast(EmbeddingProcess, embedding._backend)._lanes._calls)
         kill(embedding)
         for vectors in await asyncio.gather(*asked):
@@ -108,7 +108,7 @@ async def test_embedding_takes_one_thread(monkeypatch: pytest.MonkeyPatch, said:
         if said is not None:
             monkeypatch.setenv(name, said)
     async with started(EmbeddingSettings()) as embedding:
-        await embedding.embed(TEXTS * 20, patient=True)
+        await embedding.embed(TEXTS * 20, of="document")
         assert await threads(embedding) == 1
     assert {os.environ.get(name) for name in ONE_THREAD} == {said}
 
@@ -129,7 +129,7 @@ async def test_a_transformer_has_the_threads_that_the_environment_says(
 # Processes that die or hang
 
 
-def _end(_: object) -> None:
+def _end(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -141,8 +141,8 @@ async def test_texts_that_kill_every_process_end_in_an_error(monkeypatch: pytest
         with monkeypatch.context() as patch:
             patch.setattr("streams.models.embedding.process._embed", _end)
             with pytest.raises(SiltstoneError, match=f"died {MOST_DEATHS} times in a row.*smaller embedding.model"):
-                await embedding.embed(TEXTS, patient=True)
-        assert (await embedding.embed(TEXTS, patient=True)).shape == (3, 512)
+                await embedding.embed(TEXTS, of="document")
+        assert (await embedding.embed(TEXTS, of="document")).shape == (3, 512)
 
 
 def _die(_: EmbeddingSettings) -> None:
@@ -170,7 +170,7 @@ async def test_a_question_does_not_wait_for_a_model_that_hangs(monkeypatch: pyte
         with monkeypatch.context() as patch:
             patch.setattr("streams.models.embedding.process._embed", _hang)
             with pytest.raises(EmbeddingUnavailable, match="is busy, or being started; ask again"):
-                await embedding.embed(TEXTS)
+                await embedding.embed(TEXTS, of="question")
 
 
 def _refuse(texts: list[str]) -> None:
@@ -179,11 +179,11 @@ def _refuse(texts: list[str]) -> None:
     class Refusing:
         name = "refusing"
 
-        def embed(self, texts: list[str]) -> None:
+        def embed(self, texts: list[str], of: Side) -> None:
             raise UnicodeDecodeError("utf-8", texts[0].encode(), 0, 1, texts[0])
 
     embedding_process._in_process[0] = cast(Embedder, Refusing())
-    embedding_process._embed(texts)
+    embedding_process._embed(texts, "document")
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ async def test_what_a_model_raises_comes_through_without_the_text(monkeypatch: p
         await embedding.model()
         monkeypatch.setattr("streams.models.embedding.process._embed", _refuse)
         with pytest.raises(SiltstoneError) as caught:
-            await embedding.embed(TEXTS, patient=True)
+            await embedding.embed(TEXTS, of="document")
     assert str(caught.value) == "refusing cannot embed 3 texts: UnicodeDecodeError"
 
 

@@ -68,7 +68,7 @@ def refusing(refused: Callable[[str], bool], status: int = 400) -> Answering:
 async def test_a_batch_is_one_request(server: OpenAIServer) -> None:
     """Below the base URL, with the key, to the model; dimensions only where they are set."""
     async with loaded(server) as embedding:
-        await embedding.embed([SAID, "你好"])
+        await embedding.embed([SAID, "你好"], of="question")
     (request,) = server.received
     assert (request.method, request.path, request.key) == ("POST", "/v1/embeddings", KEY)
     assert request.body == {"model": "embedder-1", "input": [SAID, "你好"], "encoding_format": "base64"}
@@ -77,13 +77,13 @@ async def test_a_batch_is_one_request(server: OpenAIServer) -> None:
 async def test_dimensions_are_asked_for_where_they_are_set(server: OpenAIServer) -> None:
     async with loaded(server, dimensions=8) as embedding:
         assert (await embedding.model()).dimension == 8
-        np.testing.assert_allclose((await embedding.embed([SAID]))[0], vector(SAID, 8), atol=1e-5)
+        np.testing.assert_allclose((await embedding.embed([SAID], of="question"))[0], vector(SAID, 8), atol=1e-5)
     assert server.received[0].body["dimensions"] == 8
 
 
 async def test_many_texts_are_several_batches(server: OpenAIServer) -> None:
     async with loaded(server, batch_size=4) as embedding:
-        vectors = await embedding.embed([f"text {i}" for i in range(10)])
+        vectors = await embedding.embed([f"text {i}" for i in range(10)], of="question")
     assert sorted(len(request.texts) for request in server.received) == [2, 4, 4]
     np.testing.assert_allclose(vectors, [vector(f"text {i}") for i in range(10)], atol=1e-5)
 
@@ -91,7 +91,7 @@ async def test_many_texts_are_several_batches(server: OpenAIServer) -> None:
 async def test_a_few_batches_are_under_way_at_a_time(server: OpenAIServer) -> None:
     async with loaded(server, batch_size=1) as embedding:
         server.gate.clear()
-        asked = asyncio.create_task(embedding.embed([f"text {i}" for i in range(9)], patient=True))
+        asked = asyncio.create_task(embedding.embed([f"text {i}" for i in range(9)], of="document"))
         await until(lambda: server.under_way == 4)
         server.gate.set()
         await asked
@@ -101,8 +101,8 @@ async def test_a_few_batches_are_under_way_at_a_time(server: OpenAIServer) -> No
 async def test_a_blank_text_is_not_sent(server: OpenAIServer) -> None:
     """The service would refuse it."""
     async with loaded(server) as embedding:
-        await embedding.embed(["", SAID, " \n"])
-        await embedding.embed(["", " "])
+        await embedding.embed(["", SAID, " \n"], of="question")
+        await embedding.embed(["", " "], of="question")
     assert [request.texts for request in server.received] == [[SAID]]
 
 
@@ -113,14 +113,14 @@ async def test_nothing_of_the_environment_reaches_the_service(
         monkeypatch.setenv(f"OPENAI_{name}", "sk-other")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-other")
     async with loaded(server) as embedding:
-        await embedding.embed([SAID])
+        await embedding.embed([SAID], of="question")
     assert not any("other" in value for value in server.received[0].headers.values())
 
 
 async def test_the_key_does_not_follow_to_another_service(server: OpenAIServer) -> None:
     async with OpenAIServer() as elsewhere, loaded(server) as embedding:
         server.script(Answer(status=307, headers={"location": f"{elsewhere.base_url}/embeddings"}))
-        await embedding.embed([SAID])
+        await embedding.embed([SAID], of="question")
         assert elsewhere.received
         assert not any(KEY in value for request in elsewhere.received for value in request.headers.values())
 
@@ -132,7 +132,7 @@ async def test_vectors_go_by_their_index(server: OpenAIServer) -> None:
     vectors = [word_vector(text) for text in ("a", "b", "c")]
     async with loaded(server) as embedding:
         server.script(Answer(body=embeddings([vectors[2], vectors[0], vectors[1]], [2, 0, 1])))
-        found = await embedding.embed(["a", "b", "c"])
+        found = await embedding.embed(["a", "b", "c"], of="question")
     np.testing.assert_allclose(found, unit(vectors), atol=1e-5)
 
 
@@ -143,7 +143,7 @@ async def test_numbers_come_as_base64_or_as_lists(server: OpenAIServer, as_base6
         body=embeddings([word_vector(text) for text in request.texts], as_base64=as_base64)
     )
     async with loaded(server) as embedding:
-        np.testing.assert_allclose((await embedding.embed([SAID]))[0], vector(SAID), atol=1e-5)
+        np.testing.assert_allclose((await embedding.embed([SAID], of="question"))[0], vector(SAID), atol=1e-5)
 
 
 ONE, NAN = [1.0] * DIMENSIONS, [float("nan")] * DIMENSIONS
@@ -185,7 +185,9 @@ async def test_after_a_failure_a_question_is_asked_again(server: OpenAIServer, a
     """Once is enough where the next answer is good."""
     async with loaded(server) as embedding:
         server.script(answer)
-        np.testing.assert_allclose(await embedding.embed(["a", "b"]), [vector("a"), vector("b")], atol=1e-5)
+        np.testing.assert_allclose(
+            await embedding.embed(["a", "b"], of="question"), [vector("a"), vector("b")], atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("answer", [*FAILING, *UNUSABLE, Answer(status=401), Answer(status=404), Answer(status=400)])
@@ -197,7 +199,7 @@ async def test_a_service_that_goes_on_failing_gives_a_question_no_vector(
     async with loaded(server) as embedding:
         server.answering = lambda _: answer
         with pytest.raises(EmbeddingUnavailable) as caught:
-            await embedding.embed([SAID, "b"])
+            await embedding.embed([SAID, "b"], of="question")
     assert f"embedder-1 at {server.origin} does not embed" in str(caught.value)
     for text in (str(caught.value), caplog.text):
         assert KEY not in text
@@ -221,7 +223,7 @@ async def test_patience_waits_until_the_service_is_back(server: OpenAIServer, an
     texts = [f"text {i}" for i in range(10)]
     async with loaded(server, batch_size=4) as embedding:
         server.answering = lambda _: answer
-        kept = asyncio.create_task(embedding.embed(texts, patient=True))
+        kept = asyncio.create_task(embedding.embed(texts, of="document"))
         await until(lambda: len(server.received) > 20)
         assert not kept.done()
         server.answering = lambda _: Answer()
@@ -231,7 +233,7 @@ async def test_patience_waits_until_the_service_is_back(server: OpenAIServer, an
 async def test_a_service_that_has_gone_is_waited_for(server: OpenAIServer) -> None:
     async with loaded(server) as embedding:
         await server.__aexit__()
-        kept = asyncio.create_task(embedding.embed([SAID], patient=True))
+        kept = asyncio.create_task(embedding.embed([SAID], of="document"))
         await until(lambda: embedding._outage.reason)
         assert "APIConnectionError): start the service, or correct its URL" in embedding._outage.reason
         assert not kept.done()
@@ -243,7 +245,7 @@ async def test_an_answer_that_does_not_end_is_asked_for_again(server: OpenAIServ
     """Also where bytes keep coming."""
     async with loaded(server, timeout_seconds=10) as embedding:
         server.script(answer)
-        np.testing.assert_allclose((await embedding.embed([SAID], patient=True))[0], vector(SAID), atol=1e-5)
+        np.testing.assert_allclose((await embedding.embed([SAID], of="document"))[0], vector(SAID), atol=1e-5)
     assert len(server.received) == 2
 
 
@@ -257,7 +259,7 @@ async def test_the_pause_that_a_service_asks_for_is_kept(server: OpenAIServer) -
 
     async with loaded(server) as embedding:
         server.answering = answering
-        await embedding.embed([SAID], patient=True)
+        await embedding.embed([SAID], of="document")
     first, second = asked
     assert second - first >= 0.4
 
@@ -270,7 +272,7 @@ async def test_a_question_does_not_wait_for_the_pause(server: OpenAIServer, monk
         with pytest.raises(
             EmbeddingUnavailable, match=r"RateLimitError, 429\): raise the service's limit.*ask again"
         ):
-            await embedding_.embed([SAID])
+            await embedding_.embed([SAID], of="question")
 
 
 async def test_a_question_does_not_wait_for_a_slow_service(
@@ -281,9 +283,9 @@ async def test_a_question_does_not_wait_for_a_slow_service(
         with monkeypatch.context() as patch:
             patch.setattr(embedding, "QUESTION_SECONDS", 0.2)
             with pytest.raises(EmbeddingUnavailable, match="is busy, or being started; ask again"):
-                await embedding_.embed([SAID])
+                await embedding_.embed([SAID], of="question")
         server.gate.set()
-        np.testing.assert_allclose((await embedding_.embed([SAID]))[0], vector(SAID), atol=1e-5)
+        np.testing.assert_allclose((await embedding_.embed([SAID], of="question"))[0], vector(SAID), atol=1e-5)
 
 
 async def test_while_it_is_known_to_fail_a_question_asks_once(server: OpenAIServer) -> None:
@@ -291,10 +293,10 @@ async def test_while_it_is_known_to_fail_a_question_asks_once(server: OpenAIServ
         server.answering = lambda _: Answer(status=503)
         for asked in (ATTEMPTS, ATTEMPTS + 1, ATTEMPTS + 2):
             with pytest.raises(EmbeddingUnavailable):
-                await embedding.embed([SAID])
+                await embedding.embed([SAID], of="question")
             assert len(server.received) == asked
         server.answering = lambda _: Answer()
-        np.testing.assert_allclose((await embedding.embed([SAID]))[0], vector(SAID), atol=1e-5)
+        np.testing.assert_allclose((await embedding.embed([SAID], of="question"))[0], vector(SAID), atol=1e-5)
 
 
 async def test_an_outage_is_one_warning_and_its_end_a_line(
@@ -304,7 +306,7 @@ async def test_an_outage_is_one_warning_and_its_end_a_line(
     caplog.set_level(logging.INFO, "streams.models.embedding.embedding")
     async with loaded(server, batch_size=1) as embedding:
         server.answering = lambda _: Answer(status=503)
-        kept = asyncio.create_task(embedding.embed(["a", "b", "c"], patient=True))
+        kept = asyncio.create_task(embedding.embed(["a", "b", "c"], of="document"))
         await until(lambda: len(server.received) > 30)
         server.answering = lambda _: Answer()
         await kept
@@ -332,7 +334,7 @@ async def test_a_batch_that_is_too_large_for_the_service_is_divided(server: Open
     texts = [f"text {i}" for i in range(10)]
     async with loaded(server) as embedding:
         server.answering = lambda request: Answer() if len(request.texts) <= 3 else Answer(status=422)
-        vectors = await embedding.embed(texts, patient=True)
+        vectors = await embedding.embed(texts, of="document")
     np.testing.assert_allclose(vectors, [vector(text) for text in texts], atol=1e-5)
 
 
@@ -342,7 +344,7 @@ async def test_a_text_that_is_too_long_for_the_model_is_shortened(server: OpenAI
     texts = [f"text {i}" for i in range(9)] + ["long " * 100]
     async with loaded(server) as embedding:
         server.answering = refusing(lambda text: len(text) > 200, status)
-        vectors = await embedding.embed(texts, patient=True)
+        vectors = await embedding.embed(texts, of="document")
     np.testing.assert_allclose(vectors[:9], [vector(text) for text in texts[:9]], atol=1e-5)
     np.testing.assert_allclose(vectors[9], vector(texts[9][:125]), atol=1e-5)
 
@@ -353,7 +355,7 @@ async def test_a_text_that_is_refused_whatever_its_length_has_no_vector(
     """Its memory is kept, BM25 finds it, and the others do not wait for it."""
     async with loaded(server) as embedding:
         server.answering = refusing(lambda text: "forbidden" in text)
-        vectors = await embedding.embed(["a", "forbidden " * 10, "b"], patient=True)
+        vectors = await embedding.embed(["a", "forbidden " * 10, "b"], of="document")
     np.testing.assert_allclose(vectors[[0, 2]], [vector("a"), vector("b")], atol=1e-5)
     assert not vectors[1].any()
     assert warnings(caplog) == [
@@ -365,7 +367,7 @@ async def test_a_text_that_breaks_the_service_holds_up_no_other_for_ever(server:
     """A 500 may be a passing one, so it is asked about a few times more."""
     async with loaded(server) as embedding:
         server.answering = refusing(lambda text: "odd" in text, 500)
-        vectors = await embedding.embed(["a", "odd", "b"], patient=True)
+        vectors = await embedding.embed(["a", "odd", "b"], of="document")
         tries = sum(request.texts == ["a", "odd", "b"] for request in server.received)
     np.testing.assert_allclose(vectors[[0, 2]], [vector("a"), vector("b")], atol=1e-5)
     assert not vectors[1].any()
@@ -379,7 +381,7 @@ async def test_a_text_without_numbers_is_treated_as_a_refused_one(server: OpenAI
 
     async with loaded(server) as embedding:
         server.answering = answering
-        said, odd = await embedding.embed(["a", "odd"], patient=True)
+        said, odd = await embedding.embed(["a", "odd"], of="document")
     np.testing.assert_allclose(said, vector("a"), atol=1e-5)
     assert not odd.any()
 
@@ -393,7 +395,9 @@ async def test_at_the_start_the_dimension_is_learnt(server: OpenAIServer) -> Non
     embedding.start()
     model = await embedding.model()
     assert (embedding.ready, model.name, model.dimension) == (True, "embedder-1", DIMENSIONS)
-    assert [text for request in server.received for text in request.texts] == calibration.samples()
+    assert [
+        text for request in server.received for text in request.texts
+    ] == calibration.questions() + calibration.documents()
     await embedding.stop()
 
 
@@ -470,7 +474,7 @@ async def test_a_key_in_the_path_is_in_no_error(server: OpenAIServer) -> None:
 async def test_stopping_ends_what_is_under_way(server: OpenAIServer) -> None:
     async with loaded(server) as embedding:
         server.answering = lambda _: Answer(status=503)
-        kept = asyncio.create_task(embedding.embed([SAID], patient=True))
+        kept = asyncio.create_task(embedding.embed([SAID], of="document"))
         await until(lambda: len(server.received) > 3)
         kept.cancel()
         with pytest.raises(asyncio.CancelledError):
