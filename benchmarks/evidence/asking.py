@@ -41,7 +41,10 @@ STALLED_SECONDS: Final = 120.0
 
 @asynccontextmanager
 async def fed(messages: Lines, policy: str, backend: str, model: str) -> AsyncIterator[Siltstone]:
-    """A worker that has taken in all messages under a promotion policy, with every session ended."""
+    """A worker that has taken in all messages under a promotion policy, with every session ended.
+
+    What the model needs besides its name, such as prefixes, comes from the environment: `SILTSTONE_EMBEDDING__…`.
+    """
     ends = {(m["user_id"], m["session_id"]): m["timestamp"] for m in messages}
     records: Lines = messages + [
         {"type": "session_end", "user_id": user, "session_id": session, "timestamp": at}
@@ -53,7 +56,9 @@ async def fed(messages: Lines, policy: str, backend: str, model: str) -> AsyncIt
             http=HttpSettings(port=0),
             lifecycle=LifecycleSettings(clock="event"),
             memory=MemorySettings(scoring=ScoringSettings.model_validate({"policy": policy})),
-            embedding=EmbeddingSettings.model_validate({"backend": backend, "model": model}),
+            embedding=EmbeddingSettings.model_validate(
+                {**dict(Settings.load().embedding), "backend": backend, "model": model}
+            ),
         )
         settings = settings.model_copy(update={"kafka": broker.settings(settings.kafka)})
         async with running.started(settings) as worker:

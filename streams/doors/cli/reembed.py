@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import click
 from pydantic import ValidationError
 
 from schemas.errors import ApiError, NoWorker, SettingsError, SiltstoneError
-from schemas.settings import EmbeddingSettings, Settings
+from schemas.settings import OF_THE_MODEL, EmbeddingSettings, Settings
 from streams.doctor.data import numbered
 from streams.doors.cli import show
 from streams.doors.cli.client import ask, json_option, url_option
@@ -21,6 +23,7 @@ from streams.doors.cli.shard_files import RowsBar
 from streams.memory.reembedding import Phase
 
 BACKENDS = click.Choice(["use", "sentence-transformers", "openai"])
+NAMES = click.Choice(["input_type", "task"])
 PATH = "/v1/reembed"
 UNDER_WAY = frozenset({Phase.LOADING, Phase.EMBEDDING, Phase.SWITCHING})
 LOOK_AGAIN_SECONDS = 0.3
@@ -35,6 +38,11 @@ GO_ON = "finished work is kept: run the same command again to continue, or with 
     type=click.IntRange(1, 65_536),
     help="Dimensions to request from a service that can shorten its vectors.",
 )
+@click.option("--query-prefix", help="Text before each question.  [default: the model's own prompt]")
+@click.option("--document-prefix", help="Text before each memory.  [default: the model's own prompt]")
+@click.option("--query-input-type", help="A service's word for questions, such as query.")
+@click.option("--document-input-type", help="A service's word for memories, such as document.")
+@click.option("--input-type-name", type=NAMES, help="The parameter with that word.  [default: input_type]")
 @click.option("--abandon", is_flag=True, help="Stop, and drop the unfinished vectors.")
 @data_option
 @url_option
@@ -42,11 +50,11 @@ GO_ON = "finished work is kept: run the same command again to continue, or with 
 def reembed(
     backend: str | None,
     model: str | None,
-    dimensions: int | None,
     abandon: bool,
     data: Path | None,
     url: str,
     as_json: bool,
+    **of_the_model: Any,
 ) -> None:
     """Embed all memories with another embedding model, and switch to it.
 
@@ -68,7 +76,7 @@ def reembed(
                 else "There were no unfinished vectors."
             )
         return
-    wanted = _wanted(settings.embedding, backend, model, dimensions)
+    wanted = _wanted(settings.embedding, backend, model, of_the_model)
     if by_worker:
         done = _by_worker(url, wanted)
     else:
@@ -98,11 +106,11 @@ def _answers(url: str, data: Path) -> bool:
 
 
 def _wanted(
-    settings: EmbeddingSettings, backend: str | None, model: str | None, dimensions: int | None
+    settings: EmbeddingSettings, backend: str | None, model: str | None, of_the_model: Mapping[str, Any]
 ) -> EmbeddingSettings:
     """Return the embedding settings, with the command's options in place of their values.
 
-    If the options name another model, the number of dimensions in the settings is not used for this model.
+    If the options name another model, the dimensions, prefixes and input types in the settings are not used for it.
     """
     same_backend = backend in (None, settings.backend)
     kept = settings.model if same_backend else ""
@@ -110,10 +118,10 @@ def _wanted(
     try:
         return EmbeddingSettings.model_validate(
             {
-                **dict(settings),
+                **{name: value for name, value in settings if same or name not in of_the_model},
+                **{name: value for name, value in of_the_model.items() if value is not None},
                 "backend": backend or settings.backend,
                 "model": kept if model is None else model,
-                "dimensions": settings.dimensions if dimensions is None and same else dimensions,
             }
         )
     except ValidationError as exc:
@@ -125,7 +133,7 @@ def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
 
     Raises `ApiError` if the re-embedding fails or is stopped.
     """
-    body = {"backend": wanted.backend, "model": wanted.model, "dimensions": wanted.dimensions}
+    body = wanted.model_dump(include={"backend", "model", *OF_THE_MODEL["openai"]})
     state: dict[str, Any] = ask(url, "POST", PATH, json=body)
     try:
         with RowsBar() as bar:
@@ -153,4 +161,11 @@ def _tell(done: dict[str, Any]) -> None:
         click.echo(f"The shards already have vectors of {model}.")
     click.echo("A worker needs these settings at its next start:")
     for key, value in done["settings"].items():
-        click.echo(f"  {key}: {'(leave it out)' if value is None else value}")
+        click.echo(f"  {key}: {_shown(key, value)}")
+
+
+def _shown(key: str, value: Any) -> str:
+    """Return a value for `config.yaml`. Prefixes are quoted, because white space at their ends counts."""
+    if value is None:
+        return "(leave it out)"
+    return json.dumps(value, ensure_ascii=False) if key.endswith("_prefix") else str(value)

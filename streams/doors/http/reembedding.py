@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -23,6 +23,13 @@ class NewModel(BaseModel):
     backend: str = Field(description="use, sentence-transformers or openai")
     model: str = Field(default="", description="empty: the backend's default")
     dimensions: int | None = Field(default=None, description="if given, requested from the service")
+    query_prefix: str | None = Field(default=None, description="before each question; null: the model's own")
+    document_prefix: str | None = Field(default=None, description="before each memory; null: the model's own")
+    query_input_type: str | None = Field(default=None, description="the service's word for a question")
+    document_input_type: str | None = Field(default=None, description="the service's word for a memory")
+    input_type_name: Literal["input_type", "task"] = Field(
+        default="input_type", description="the service's parameter for that word"
+    )
 
 
 class ReembedResponse(BaseModel):
