@@ -158,7 +158,7 @@ async def test_a_process_that_dies_while_it_loads_is_a_clear_error(monkeypatch: 
         assert not embedding.ready
 
 
-def _hang(_: object) -> None:
+def _hang(*_: object) -> None:
     time.sleep(30)
 
 
@@ -173,7 +173,7 @@ async def test_a_question_does_not_wait_for_a_model_that_hangs(monkeypatch: pyte
                 await embedding.embed(TEXTS, of="question")
 
 
-def _refuse(texts: list[str]) -> None:
+def _refuse(texts: list[str], of: Side) -> None:
     from streams.models.embedding import process as embedding_process
 
     class Refusing:
@@ -183,7 +183,7 @@ def _refuse(texts: list[str]) -> None:
             raise UnicodeDecodeError("utf-8", texts[0].encode(), 0, 1, texts[0])
 
     embedding_process._in_process[0] = cast(Embedder, Refusing())
-    embedding_process._embed(texts, "document")
+    embedding_process._embed(texts, of)
 
 
 @pytest.mark.slow
