@@ -179,7 +179,8 @@ async def _embedding(
     settings: Settings, shards: asyncio.Future[data.Shards], kept: asyncio.Future[checkpoints.Kept]
 ) -> list[Finding]:
     started = time.monotonic()
-    model = await embedding.load(settings.embedder())
+    embedder = settings.embedder()
+    model = await embedding.load(embedder)
     if isinstance(model, Finding):
         return [model]
     seconds = time.monotonic() - started
@@ -187,6 +188,7 @@ async def _embedding(
     await asyncio.wait([shards], timeout=DATA_SECONDS)
     readable = shards.done() and not shards.cancelled() and shards.exception() is None
     found = embedding.fitting(model, seconds, shards.result().read if readable else {})
+    found += embedding.untold(embedder, model)
     await asyncio.wait([kept], timeout=STORE_SECONDS)
     told = kept.done() and not kept.cancelled() and kept.exception() is None
     return [*found, *(checkpoints.model_findings(kept.result(), model) if told else [])]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
 from streams.doctor.data import numbered
-from streams.doctor.finding import Finding, failed, ok
+from streams.doctor.finding import Finding, failed, ok, warning
 from streams.models.embedding.embedders import Model, load_embedder, model_of
 from streams.runtime.called_process import CalledProcess, ProcessDied
 from tables.database.inspection import Inspection
@@ -17,6 +18,12 @@ from tables.database.inspection import Inspection
 CHECK = "embedding"
 #: The maximum number of seconds to wait for a service's answer in this check, even if the settings allow more.
 LONGEST_SECONDS = 30.0
+#: Matches the names of well-known models that tell questions from documents by a prefix or a parameter.
+_ASYMMETRIC = re.compile(
+    r"(?:^|[/_-])(?:(?:multilingual-)?e5-|bge-(?:small|base|large)-|mxbai-embed-large|gte-qwen2|qwen3-embedding"
+    r"|embeddinggemma|nomic-embed-text|voyage-|jina-embeddings-v[34])",
+    re.IGNORECASE,
+)
 
 
 async def load(settings: EmbeddingSettings) -> Model | Finding:
@@ -71,6 +78,19 @@ def _load(settings: EmbeddingSettings) -> Model | str:
         return str(exc)
     except Exception as exc:
         return f"{settings.backend} does not load: {type(exc).__name__}"
+
+
+def untold(settings: EmbeddingSettings, model: Model) -> list[Finding]:
+    """Report a model that gets questions and documents alike, but is known to have been taught to tell them apart."""
+    if model.asymmetric or not _ASYMMETRIC.search(settings.model):
+        return []
+    return [
+        warning(
+            CHECK,
+            f"{settings.model} is not told what is a question and what is a document, so searches find less",
+            "set `embedding.query_prefix` and the like: docs/run.md, Questions and documents",
+        )
+    ]
 
 
 def fitting(model: Model, seconds: float, shards: Mapping[int, Inspection]) -> list[Finding]:

@@ -22,7 +22,7 @@ from schemas.settings import AccessSettings, EmbeddingSettings, KafkaSettings, S
 from streams.doctor import Finding, Outcome, ReadSettings, examine
 from streams.doctor.broker import check_broker
 from streams.doctor.data import LITTLE_BYTES, NONE_BYTES, Shards, check_folder, shard_findings
-from streams.doctor.embedding import fitting, load
+from streams.doctor.embedding import fitting, load, untold
 from streams.doctor.http import check_http
 from streams.doctor.mcp import check_mcp
 from streams.doctor.memory import check_memory
@@ -420,6 +420,27 @@ def test_shards_of_another_model_are_failures() -> None:
     )
     assert "siltstone reembed" in finding.todo
     assert outcomes(fitting(Model("new", 512), 0.1, {5: Inspection("new", 512)})) == [("embedding", OK)]
+
+
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        ("intfloat/multilingual-e5-small", True),
+        ("/models/e5-base-v2", True),
+        ("BAAI/bge-small-zh-v1.5", True),
+        ("Qwen/Qwen3-Embedding-0.6B", True),
+        ("nomic-embed-text", True),
+        ("BAAI/bge-m3", False),
+        ("paraphrase-multilingual-MiniLM-L12-v2", False),
+        ("text-embedding-3-small", False),
+        ("bge5-tales", False),
+    ],
+)
+def test_a_model_that_was_taught_prefixes_and_gets_none_is_a_warning(model: str, known: bool) -> None:
+    settings = EmbeddingSettings(backend="sentence-transformers", model=model)
+    found = untold(settings, Model("m", 384))
+    assert outcomes(found) == ([("embedding", WARNING)] if known else [])
+    assert not untold(settings, Model("m", 384, asymmetric=True))
 
 
 # Ratings

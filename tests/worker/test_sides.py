@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from schemas.errors import EmbeddingMismatch
 from schemas.settings import EmbeddingSettings, Settings
 from streams.doors.cli import running
+from streams.doors.cli.reembed import requested
 from streams.memory.reembedding import to_set
 from tests.support.openai_server import DIMENSIONS, OpenAIServer
 from tests.support.quick_commands import siltstone
@@ -151,3 +152,10 @@ def test_only_what_the_backend_uses_is_to_be_set(
     wanted = before.model_copy(update=told)
     named = {"embedding.backend": backend} | ({} if backend == "use" else {"embedding.model": before.model})
     assert to_set(wanted, before) == named | keys
+
+
+def test_a_worker_is_sent_only_the_fields_that_are_set() -> None:
+    """A worker of an older version refuses unknown fields."""
+    assert requested(EmbeddingSettings(backend="openai", model="m")) == {"backend": "openai", "model": "m"}
+    wanted = EmbeddingSettings(backend="openai", model="m", api_key=SecretStr("secret"), document_prefix="passage: ")
+    assert requested(wanted) == {"backend": "openai", "model": "m", "document_prefix": "passage: "}

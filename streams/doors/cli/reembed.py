@@ -128,13 +128,21 @@ def _wanted(
         raise SettingsError([f"embedding.{error['loc'][0]}: {error['msg']}" for error in exc.errors()]) from None
 
 
+def requested(wanted: EmbeddingSettings) -> dict[str, Any]:
+    """Return the body of the request.
+
+    What is not set is left out, because a worker of an older version refuses fields that it does not know.
+    """
+    named = {"backend": wanted.backend, "model": wanted.model}
+    return named | wanted.model_dump(include=set(OF_THE_MODEL["openai"]), exclude_defaults=True)
+
+
 def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
     """Make the worker embed all memories with the wanted model, wait for the end, and return the worker's answer.
 
     Raises `ApiError` if the re-embedding fails or is stopped.
     """
-    body = wanted.model_dump(include={"backend", "model", *OF_THE_MODEL["openai"]})
-    state: dict[str, Any] = ask(url, "POST", PATH, json=body)
+    state: dict[str, Any] = ask(url, "POST", PATH, json=requested(wanted))
     try:
         with RowsBar() as bar:
             tell = bar.of("embedding")
