@@ -8,16 +8,22 @@ from pathlib import Path
 import click
 import orjson
 import pytest
-from click.testing import CliRunner
 
 from benchmarks import quality
-from benchmarks.evidence.measures import fused, measured, ndcg, places_of, ranks_of, recall, recall_all, units_of
+from benchmarks.evidence.measures import (
+    fused,
+    measured,
+    ndcg,
+    places_of,
+    ranks_of,
+    recall,
+    recall_all,
+    recall_any,
+    units_of,
+)
 from benchmarks.evidence.sets import EvidenceSet, beam, line_files, loaded, longmemeval
-from schemas.memories import SearchHit, State
-from schemas.times import iso
-from tests.support.making import memory_of, some_id
-
-pytestmark = pytest.mark.usefixtures("_like_a_command")
+from benchmarks.evidence.units import held, pieces_of
+from tests.support.hits import hit
 
 
 def test_measures_of_evidence_at_the_second_and_the_fifth_place() -> None:
@@ -26,19 +32,35 @@ def test_measures_of_evidence_at_the_second_and_the_fifth_place() -> None:
     assert [recall(ranks, k) for k in (1, 3, 5, 10)] == [0, 0.5, 1, 1]
     assert [recall_all(ranks, k) for k in (1, 3, 5, 10)] == [0, 0, 1, 1]
     best = 1 / math.log2(2) + 1 / math.log2(3)
-    assert ndcg(ranks) == pytest.approx((1 / math.log2(3) + 1 / math.log2(6)) / best)
+    assert ndcg(ranks, 10) == pytest.approx((1 / math.log2(3) + 1 / math.log2(6)) / best)
     assert measured(ranks)["mrr"] == 0.5
+
+
+def test_some_of_the_evidence_is_a_hit() -> None:
+    """By hand, beside the share and all of it."""
+    ranks = [2.0, 5.0, math.inf]
+    assert [recall_any(ranks, k) for k in (1, 3, 5, 10)] == [0, 1, 1, 1]
+    assert [recall(ranks, k) for k in (1, 3, 5, 10)] == pytest.approx([0, 1 / 3, 2 / 3, 2 / 3])
+    assert [recall_all(ranks, k) for k in (1, 3, 5, 10)] == [0, 0, 0, 0]
+
+
+def test_the_gain_of_the_first_five_leaves_out_the_sixth_place() -> None:
+    assert ndcg([1, 6], 5) == pytest.approx(1 / (1 + 1 / math.log2(3)))
+    assert ndcg([1, 6], 10) == pytest.approx((1 + 1 / math.log2(7)) / (1 + 1 / math.log2(3)))
+    assert {"ndcg5", "ndcg10", "recall_any1", "recall_any10", "recall_all5", "r3"} < measured([1.0]).keys()
 
 
 def test_what_is_never_found_gains_nothing() -> None:
     figures = measured([1.0, math.inf])
     assert (figures["r10"], figures["recall_all10"], figures["mrr"]) == (0.5, 0, 1)
-    assert measured([math.inf])["mrr"] == measured([math.inf])["ndcg10"] == 0
+    assert set(measured([math.inf]).values()) == {0}
 
 
 def test_the_best_order_gains_all_also_of_more_evidence_than_places() -> None:
-    assert ndcg([1, 2, 3]) == 1
-    assert ndcg([float(rank) for rank in range(1, 15)]) == pytest.approx(1)
+    assert ndcg([1, 2, 3], 10) == 1
+    ranks = [float(rank) for rank in range(1, 15)]
+    assert ndcg(ranks, 10) == ndcg(ranks, 5) == pytest.approx(1)
+    assert (recall(ranks, 10), recall_any(ranks, 1), recall_all(ranks, 10)) == (10 / 14, 1, 0)
 
 
 def test_evidence_in_one_memory_is_one_and_any_of_a_group_will_do() -> None:
@@ -57,32 +79,23 @@ def test_reciprocal_ranks_are_added() -> None:
     assert fused([1, 2], [3, 2]) == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 62])
 
 
-def hit(message: str, session: str, bm25: int, cosine: int, at: int) -> SearchHit:
-    memory = memory_of(80)
-    return SearchHit(
-        id=some_id(),
-        memory="",
-        relevance=0.5,
-        score=80,
-        state=State.ACTIVE,
-        importance=80,
-        kind="exchange",
-        created_at=iso(memory.created_at + at),
-        session_id=session,
-        agent_id=None,
-        message_ids=[message],
-        metadata={},
-        superseded_by=None,
-        summarized_by=None,
-        explain={"bm25_rank": bm25, "cosine_rank": cosine},
-    )
-
-
 def test_other_rankings_are_of_the_same_memories_and_of_equals_the_newest_is_first() -> None:
     hits = [hit("a", "s", 2, 1, 0), hit("b", "t", 2, 3, 1), hit("c", "s", 1, 2, 2)]
     found = {name: [one.message_ids[0] for one in order] for name, order in quality.orders(hits).items()}
     assert found == {"siltstone": list("abc"), "BM25": list("cba"), "dense": list("acb"), "RRF": list("cab")}
-    assert quality.held(hits, "session") == [["s"], ["t"]]
+    assert held(hits, "session") == [["s"], ["t"]]
+
+
+def test_adversarial_questions_are_counted_beside_the_others_and_not_among_them() -> None:
+    row = {"mrr": 1.0}
+    figures = quality.means({"one": {"simple": [row, {"mrr": 0.0}], "adversarial": [row], "abstention": [row]}})[
+        "one"
+    ]
+    assert (figures["all"], figures["all_with_adversarial"]) == ({"n": 2, "mrr": 0.5}, {"n": 4, "mrr": 0.75})
+    assert "all_with_adversarial" not in quality.means({"one": {"simple": [row]}})["one"]
+    alone = quality.means({"one": {"adversarial": [row]}})["one"]
+    assert alone["all"]["n"] == 0
+    assert math.isnan(alone["all"]["mrr"])
 
 
 def written(path: Path, value: object) -> Path:
@@ -120,15 +133,29 @@ def test_longmemeval_is_a_user_for_each_question_whose_evidence_are_sessions(tmp
     found = longmemeval(written(tmp_path / "longmemeval_s.json", rows))
     assert (found.name, found.unit, len(found.digest)) == ("longmemeval_s", "session", 64)
     (question,) = found.questions
-    assert (question.user_id, question.kind, question.evidence) == (
-        "q1",
-        "temporal-reasoning",
-        (frozenset({"early"}),),
-    )
+    assert (question.user_id, question.kind) == ("q1", "temporal-reasoning")
+    assert pieces_of(question.evidence, found.unit, {}, found.sessions) == [frozenset({"early"})]
     assert [(m["session_id"], m["content"], m["timestamp"]) for m in found.messages] == [
         ("early", "I bought a boat.", "2023-05-10T23:07:00+00:00"),
         ("early", "Nice.", "2023-05-10T23:08:00+00:00"),
         ("late", "The boat leaks.", "2023-05-20T02:21:00+00:00"),
+    ]
+
+
+def test_evidence_of_longmemeval_is_the_marked_turns_or_any_turn_of_a_session_without_marks(tmp_path: Path) -> None:
+    """A session that is not there is never found; what must not be answered is asked only if that is wanted."""
+    rows = [{**HAYSTACK, "answer_session_ids": ["early", "late", "nowhere"]}, {**HAYSTACK, "question_id": "q2_abs"}]
+    file = written(tmp_path / "longmemeval_s.json", rows)
+    found = longmemeval(file)
+    ((question,), sessions) = (found.questions, found.sessions)
+    assert question.evidence == (frozenset({"q1/early/0"}), frozenset({"q1/late/0"}), frozenset({"nowhere"}))
+    assert pieces_of(question.evidence, "session", {}, sessions) == [
+        frozenset({one}) for one in ("early", "late", "nowhere")
+    ]
+    with_all = longmemeval(file, adversarial=True)
+    assert [(one.user_id, one.kind) for one in with_all.questions] == [
+        ("q1", "temporal-reasoning"),
+        ("q2_abs", "abstention"),
     ]
 
 
@@ -204,23 +231,22 @@ def test_lines_have_their_speakers_names_and_no_adversarial_questions(tmp_path: 
     assert [one.evidence for one in found.questions] == [(frozenset({"m"}),), (frozenset({"m", "n"}),)]
 
 
-def test_nothing_to_ask_is_one_line() -> None:
-    done = CliRunner().invoke(quality.main, [])
-    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-    assert "nothing to ask: give --data" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_set_goes_through_the_worker_and_ends_with_one_line_of_figures(tmp_path: Path) -> None:
-    file = written(tmp_path / "small.json", [HAYSTACK])
-    picture = tmp_path / "q.png"
-    done = CliRunner().invoke(quality.main, ["--longmemeval", str(file), "--picture", str(picture), "--json"])
-    assert done.exit_code == 0, done.output
-    told = orjson.loads(done.stdout.splitlines()[-1])
-    one = told["sets"]["small"]
-    assert (one["unit"], one["by"]["siltstone, all"]["all"]["n"]) == ("session", 1)
-    assert one["by"]["siltstone, all"]["all"]["recall_all3"] == 1
-    assert 0 <= one["promoted_share"] <= 1
-    steps = {f"siltstone without {step}" for step in quality.STEPS}
-    assert set(one["by"]) == {"siltstone, all", "siltstone, weighted", "BM25", "dense", "RRF", *steps}
-    assert picture.read_bytes().startswith(b"\x89PNG")
+def test_adversarial_questions_are_asked_if_that_is_wanted_and_a_session_is_any_of_its_messages(
+    tmp_path: Path,
+) -> None:
+    message = {"user_id": "u", "session_id": "s", "message_id": "m", "role": "user", "content": "Hi", "timestamp": 1}
+    asked = {"user_id": "u", "question": "?", "category": "adversarial", "evidence_message_ids": ["m"]}
+    abstention = {
+        **asked,
+        "category": "abstention",
+        "evidence_message_ids": [],
+        "evidence_session_ids": ["s", "gone"],
+    }
+    (tmp_path / "set.m.jsonl").write_bytes(b"\n".join(map(orjson.dumps, [message, {**message, "message_id": "n"}])))
+    (tmp_path / "set.q.jsonl").write_bytes(b"\n".join(map(orjson.dumps, [asked, abstention])))
+    files = tmp_path / "set.m.jsonl", tmp_path / "set.q.jsonl"
+    assert line_files(*files).questions == []
+    assert [one.evidence for one in line_files(*files, adversarial=True).questions] == [
+        (frozenset({"m"}),),
+        (frozenset({"m", "n"}),),
+    ]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 KS: Final = (1, 3, 5, 10)
-NDCG_AT: Final = 10
+NDCG_AT: Final = (5, 10)
 #: Any message of a group is enough.
 Group = frozenset[str]
 
@@ -15,6 +15,11 @@ Group = frozenset[str]
 def recall(ranks: Sequence[float], k: int) -> float:
     """The share of the evidence in the first k."""
     return sum(rank <= k for rank in ranks) / len(ranks)
+
+
+def recall_any(ranks: Sequence[float], k: int) -> float:
+    """1 where some of the evidence is in the first k, else 0; its mean is the hit rate."""
+    return float(min(ranks) <= k)
 
 
 def recall_all(ranks: Sequence[float], k: int) -> float:
@@ -27,7 +32,7 @@ def reciprocal(ranks: Sequence[float]) -> float:
     return 1 / min(ranks)
 
 
-def ndcg(ranks: Sequence[float], k: int = NDCG_AT) -> float:
+def ndcg(ranks: Sequence[float], k: int) -> float:
     """The gain as a share of the best order's (Järvelin, 2002); each piece in the first k gains 1/log2(1 + rank)."""
     best = sum(1 / math.log2(1 + rank) for rank in range(1, min(len(ranks), k) + 1))
     return sum(1 / math.log2(1 + rank) for rank in ranks if rank <= k) / best
@@ -37,9 +42,10 @@ def measured(ranks: Sequence[float]) -> dict[str, float]:
     """All measures of one question."""
     return {
         **{f"r{k}": recall(ranks, k) for k in KS},
+        **{f"recall_any{k}": recall_any(ranks, k) for k in KS},
         **{f"recall_all{k}": recall_all(ranks, k) for k in KS},
         "mrr": reciprocal(ranks),
-        f"ndcg{NDCG_AT}": ndcg(ranks),
+        **{f"ndcg{k}": ndcg(ranks, k) for k in NDCG_AT},
     }
 
 

@@ -1,7 +1,7 @@
 """Sets of conversations and questions, read in the formats in which they are published.
 
 A message is a record of `conversations`. A question has the evidence that answers it; each piece is a group of
-messages, or of sessions, of which any one is enough. The set's `unit` says what counts as a hit.
+messages of which any one is enough. The set's `unit` says what counts as a hit, unless another unit is asked for.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import click
 import orjson
 
+from benchmarks.evidence.corrections import Corrected, Correction, corrected
 from benchmarks.evidence.measures import Group
+from benchmarks.evidence.units import Unit
 from schemas.times import parse_timestamp
 
 Lines = list[dict[str, Any]]
+#: Kinds of questions that must not be answered. Their evidence is what they confuse.
+ADVERSARIAL: Final = frozenset({"adversarial", "abstention"})
 #: The distance of messages if a set has only one time for a session, and of sessions if it has none.
 BETWEEN_MESSAGES, BETWEEN_SESSIONS = timedelta(seconds=30), timedelta(hours=1)
 #: The longest content of a record, in bytes of UTF-8.
@@ -45,13 +49,19 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSet:
-    """`digest` is the SHA-256 of the files; `unit` says whether a piece of evidence is a message or a session."""
+    """`digest` is the SHA-256 of the files, without those of corrections."""
 
     name: str
-    unit: Literal["memory", "session"]
+    unit: Unit
     messages: Lines
     questions: list[Question]
     digest: str
+    corrected: Corrected | None = None
+
+    @property
+    def sessions(self) -> dict[str, str]:
+        """The session of each message."""
+        return {one["message_id"]: one["session_id"] for one in self.messages if "message_id" in one}
 
     def first(self, limit: int | None) -> Self:
         """`limit` questions, spread over all, with the messages of their users."""
@@ -72,9 +82,15 @@ def named(messages: Lines, users: Lines) -> Lines:
     return [{**message, "name": names[message["user_id"]].get(message["role"])} for message in messages]
 
 
-def questions_of(asked: Lines, said: Lines) -> list[Question]:
-    """The questions with evidence, without adversarial ones, which ask for something that was never said."""
+def questions_of(asked: Lines, said: Lines, adversarial: bool = False) -> list[Question]:
+    """The questions with evidence, without adversarial ones unless they are wanted.
+
+    If a question names only sessions, any message of each is enough.
+    """
     messages = {one["message_id"]: one for one in said if "message_id" in one}
+    sessions = defaultdict[str, list[str]](list)
+    for message_id, one in messages.items():
+        sessions[one["session_id"]].append(message_id)
     return [
         Question(
             q["user_id"],
@@ -85,8 +101,14 @@ def questions_of(asked: Lines, said: Lines) -> list[Question]:
             parse_timestamp(q["asked_at"]) if q.get("asked_at") else 0,
         )
         for q in asked
-        if (evidence := q.get("evidence_equivalents") or q["evidence_message_ids"]) and q["category"] != "adversarial"
+        if adversarial or q["category"] not in ADVERSARIAL
+        if (evidence := _evidence(q, sessions))
     ]
+
+
+def _evidence(q: Mapping[str, Any], sessions: Mapping[str, list[str]]) -> list[Any]:
+    found: list[Any] = q.get("evidence_equivalents") or q["evidence_message_ids"]
+    return found or [sessions[one] for one in q.get("evidence_session_ids") or () if one in sessions]
 
 
 def _updates(
@@ -108,27 +130,47 @@ def _group(one: str | list[str]) -> Group:
     return frozenset([one] if isinstance(one, str) else one)
 
 
-def line_files(messages: Path, questions: Path, users: Path | None = None) -> EvidenceSet:
+def line_files(
+    messages: Path,
+    questions: Path,
+    users: Path | None = None,
+    adversarial: bool = False,
+    corrections: Sequence[Correction] = (),
+) -> EvidenceSet:
     """Messages and questions in files of lines, like those of LoCoMo and MemDaily."""
     said = named(lines(messages), lines(users)) if users else lines(messages)
     files = [messages, questions, *([users] if users else [])]
+    try:
+        found = corrected(
+            lines(questions), frozenset(one["message_id"] for one in said if "message_id" in one), corrections
+        )
+    except ValueError as exc:
+        raise click.ClickException(f"{questions}: {exc}") from exc
     return EvidenceSet(
-        messages.name.partition(".")[0], "memory", said, questions_of(lines(questions), said), digest_of(files)
+        messages.name.partition(".")[0],
+        "exchange",
+        said,
+        questions_of(found.questions, said, adversarial),
+        digest_of(files),
+        found if corrections else None,
     )
 
 
-def longmemeval(path: Path) -> EvidenceSet:
+def longmemeval(path: Path, adversarial: bool = False) -> EvidenceSet:
     """`longmemeval_s.json` and similar files: each question has its own haystack of sessions, so it is its own user.
 
-    The evidence is sessions (`answer_session_ids`). Questions without evidence, and those that must not be answered
-    (`…_abs`), are left out.
+    The evidence is sessions (`answer_session_ids`); for smaller units, their marked turns (`has_answer`), or any turn
+    of a session without a mark. Questions without evidence are left out; those that must not be answered (`…_abs`)
+    are, too, unless they are wanted.
     """
     messages, questions = Lines(), list[Question]()
     for row in _rows(path):
         user = row["question_id"]
         answers = set(row["answer_session_ids"])
-        if user.endswith("_abs") or not answers:
+        abstention = user.endswith("_abs")
+        if (abstention and not adversarial) or not answers:
             continue
+        evidence = dict[str, list[Group]]()
         sessions = sorted(
             zip(row["haystack_dates"], row["haystack_session_ids"], row["haystack_sessions"], strict=True),
             key=lambda session: session[0],
@@ -136,9 +178,20 @@ def longmemeval(path: Path) -> EvidenceSet:
         for date, session_id, turns in sessions:
             said = [(turn["role"], turn["content"], f"{user}/{session_id}/{n}") for n, turn in enumerate(turns)]
             messages += _session(user, session_id, _day(date), said)
-        evidence = tuple(frozenset([session_id]) for session_id in sorted(answers))
-        questions.append(Question(user, row["question"], row["question_type"], evidence))
+            if session_id in answers:
+                evidence[session_id] = list(_answers(turns, [message_id for _, _, message_id in said]))
+        # A session that the haystack lacks is never found.
+        groups = [group for one in sorted(answers) for group in evidence.get(one, [frozenset([one])])]
+        kind = "abstention" if abstention else row["question_type"]
+        questions.append(Question(user, row["question"], kind, tuple(groups)))
     return EvidenceSet(path.stem, "session", messages, questions, digest_of([path]))
+
+
+def _answers(turns: Lines, ids: list[str]) -> Iterator[Group]:
+    """The marked turns of a session, each a piece of evidence; without marks, any of its turns."""
+    spoken = {one: turn for turn, one in zip(turns, ids, strict=True) if turn["content"].strip()}
+    marked = [frozenset([one]) for one, turn in spoken.items() if turn.get("has_answer")]
+    yield from marked or [frozenset(spoken or ids)]
 
 
 def beam(path: Path) -> EvidenceSet:
@@ -171,7 +224,7 @@ def beam(path: Path) -> EvidenceSet:
                 evidence = tuple(frozenset(by_id[source]) for source in sources if source in by_id)
                 if evidence and kind != "abstention":
                     questions.append(Question(user, one["question"], kind, evidence))
-    return EvidenceSet(f"beam-{path.stem}", "memory", messages, questions, digest_of(files))
+    return EvidenceSet(f"beam-{path.stem}", "exchange", messages, questions, digest_of(files))
 
 
 def _conversations(path: Path) -> Iterator[tuple[str, Any, dict[str, Lines]]]:
