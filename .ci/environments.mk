@@ -9,7 +9,7 @@ CONSTRAINTS := constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))
 # All extras of pyproject.toml, and the client's without the adapters.
-EXTRAS := embedded japanese sentence-transformers plot otel test test-all mutants docs bench kafka
+EXTRAS := embedded embedded-e5 japanese sentence-transformers plot otel test test-all mutants docs bench kafka
 LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --upgrade --quiet --no-annotate \
 	--custom-compile-command "make update"
 

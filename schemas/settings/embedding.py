@@ -21,6 +21,7 @@ InputType = Annotated[str, Field(max_length=100)]
 #: The settings that a backend uses in addition to the model's name, and that fit only this model.
 OF_THE_MODEL: Final[dict[str, tuple[str, ...]]] = {
     "use": (),
+    "e5": (),
     "sentence-transformers": ("query_prefix", "document_prefix"),
     "openai": (
         "dimensions",
@@ -33,20 +34,24 @@ OF_THE_MODEL: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+#: The backends that have only one model, and ignore `model`.
+ONE_MODEL: Final = frozenset({"use", "e5"})
+
+
 class EmbeddingSettings(Section):
     """The model that turns texts into vectors. `Settings.embedder` resolves an empty key.
 
     `model` is a name, or a folder if the backend is `sentence-transformers`. If it is empty, the backend's default is
-    used. The backend `use` has only one model. Only the backend `openai` uses `api_key`, `base_url`,
+    used. The backends `use` and `e5` have only one model. Only the backend `openai` uses `api_key`, `base_url`,
     `timeout_seconds`, `dimensions` and the input types.
 
     Many models distinguish questions from documents (memories) by a prefix or by a parameter of the request. `use`
-    does not. A prefix of None stands for the prompt in the model's own configuration if the backend is
-    `sentence-transformers`, else for no prefix. With another prefix or input type for documents, a model counts as
-    another model; those for questions can be changed at any time.
+    does not, and `e5` has fixed prefixes. A prefix of None stands for the prompt in the model's own configuration if
+    the backend is `sentence-transformers`, else for no prefix. With another prefix or input type for documents, a
+    model counts as another model; those for questions can be changed at any time.
     """
 
-    backend: Literal["use", "sentence-transformers", "openai"] = "use"
+    backend: Literal["use", "e5", "sentence-transformers", "openai"] = "use"
     model: Annotated[str, Field(validate_default=True)] = ""
     batch_size: Annotated[int, Field(ge=1, le=2048)] = 64
     api_key: ApiKey = SecretStr("")

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import duckdb
 
 from schemas.errors import ReembeddingRefused, ShardNotHere, SiltstoneError
-from schemas.settings import OF_THE_MODEL, EmbeddingSettings
+from schemas.settings import OF_THE_MODEL, ONE_MODEL, EmbeddingSettings
 from streams.models.embedding.embedding import Embedding
 from streams.runtime.backlog_gate import BacklogGate
 from streams.shards.owned import OwnedShards
@@ -288,7 +288,7 @@ class Reembedder:
 
 def named(settings: EmbeddingSettings) -> str:
     """Return a model's name for messages to users, such as `use` or `openai text-embedding-3-small`."""
-    return settings.backend if settings.backend == "use" else f"{settings.backend} {settings.model}"
+    return settings.backend if settings.backend in ONE_MODEL else f"{settings.backend} {settings.model}"
 
 
 def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, An
     `before` are the present settings. A value of None means that its key must be removed from the configuration.
     """
     keys: dict[str, Any] = {"embedding.backend": wanted.backend}
-    if wanted.backend != "use":
+    if wanted.backend not in ONE_MODEL:
         keys["embedding.model"] = wanted.model
     for name in OF_THE_MODEL[wanted.backend]:
         if getattr(wanted, name) != getattr(before, name):

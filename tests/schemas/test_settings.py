@@ -488,6 +488,7 @@ def embedder_of(text: str) -> tuple[str, str, str]:
     ("text", "model"),
     [
         ("backend: use", "paraphrase-multilingual-MiniLM-L12-v2"),
+        ("backend: e5", "paraphrase-multilingual-MiniLM-L12-v2"),
         ("backend: sentence-transformers", "paraphrase-multilingual-MiniLM-L12-v2"),
         ("backend: sentence-transformers, model: ''", "paraphrase-multilingual-MiniLM-L12-v2"),
         ("backend: sentence-transformers, model: /models/mine", "/models/mine"),

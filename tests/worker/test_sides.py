@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from schemas.errors import EmbeddingMismatch
-from schemas.settings import EmbeddingSettings, Settings
+from schemas.settings import ONE_MODEL, EmbeddingSettings, Settings
 from streams.doors.cli import running
 from streams.doors.cli.reembed import requested
 from streams.memory.reembedding import to_set
@@ -143,6 +143,7 @@ async def test_the_doctor_says_that_memories_got_another_prefix(plain: Settings,
         ("sentence-transformers", {"query_prefix": ""}, {"embedding.query_prefix": ""}),
         ("sentence-transformers", {"query_input_type": "q"}, {}),
         ("use", {"query_prefix": "q "}, {}),
+        ("e5", {"query_prefix": "q "}, {}),
     ],
 )
 def test_only_what_the_backend_uses_is_to_be_set(
@@ -150,7 +151,7 @@ def test_only_what_the_backend_uses_is_to_be_set(
 ) -> None:
     before = EmbeddingSettings.model_validate({"backend": backend})
     wanted = before.model_copy(update=told)
-    named = {"embedding.backend": backend} | ({} if backend == "use" else {"embedding.model": before.model})
+    named = {"embedding.backend": backend} | ({} if backend in ONE_MODEL else {"embedding.model": before.model})
     assert to_set(wanted, before) == named | keys
 
 

@@ -22,7 +22,7 @@ from streams.doors.cli.reembed_files import abandon_files, reembed_files
 from streams.doors.cli.shard_files import RowsBar
 from streams.memory.reembedding import Phase
 
-BACKENDS = click.Choice(["use", "sentence-transformers", "openai"])
+BACKENDS = click.Choice(["use", "e5", "sentence-transformers", "openai"])
 NAMES = click.Choice(["input_type", "task"])
 PATH = "/v1/reembed"
 UNDER_WAY = frozenset({Phase.LOADING, Phase.EMBEDDING, Phase.SWITCHING})

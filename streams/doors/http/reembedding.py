@@ -20,7 +20,7 @@ class NewModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    backend: str = Field(description="use, sentence-transformers or openai")
+    backend: str = Field(description="use, e5, sentence-transformers or openai")
     model: str = Field(default="", description="empty: the backend's default")
     dimensions: int | None = Field(default=None, description="if given, requested from the service")
     query_prefix: str | None = Field(default=None, description="before each question; null: the model's own")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from schemas.errors import SiltstoneError
 from schemas.one_blas_thread import ONE_THREAD
-from schemas.settings import EmbeddingSettings
+from schemas.settings import ONE_MODEL, EmbeddingSettings
 from streams.models.embedding.embedders import Embedder, Model, Side, Vectors, load_embedder, model_of
 from streams.models.embedding.lanes import Lanes
 from streams.runtime.called_process import CalledProcess, ProcessDied
@@ -86,9 +86,9 @@ def _process(settings: EmbeddingSettings) -> CalledProcess:
 
     More threads would use processor time even while they wait, and would slow down a busy machine. For a transformer,
     environment variables can set the number of threads. `use` ignores these variables, because a second thread makes
-    it no faster.
+    it no faster; `e5` always computes with one thread.
     """
-    kept = os.environ if settings.backend != "use" else {}
+    kept = os.environ if settings.backend not in ONE_MODEL else {}
     return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
 
 

@@ -113,9 +113,9 @@ async def test_embedding_takes_one_thread(monkeypatch: pytest.MonkeyPatch, said:
     assert {os.environ.get(name) for name in ONE_THREAD} == {said}
 
 
-@pytest.mark.parametrize(("backend", "found"), [("use", "1"), ("sentence-transformers", "4")])
+@pytest.mark.parametrize(("backend", "found"), [("use", "1"), ("e5", "1"), ("sentence-transformers", "4")])
 async def test_a_transformer_has_the_threads_that_the_environment_says(
-    monkeypatch: pytest.MonkeyPatch, backend: Literal["use", "sentence-transformers"], found: str
+    monkeypatch: pytest.MonkeyPatch, backend: Literal["use", "e5", "sentence-transformers"], found: str
 ) -> None:
     """What is not said is one, too."""
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
