@@ -126,7 +126,7 @@ def _ranked(asked: PreparedQuery, candidates: Candidates, dense: Vectors, reader
     query, lifecycle = asked.query, asked.lifecycle
     parts = len(asked.parts)  # behind them is the event from which the question counts, if there is one
     lexical = np.stack([bm25(candidates.terms, part) for part in (*asked.parts, *asked.clauses)])
-    matches = fuse(dense, lexical, asked.scale)
+    matches = fuse(dense, lexical, asked.scale, asked.dense_share)
     relevance = carry(matches[:parts].max(axis=0), candidates.previous)
     scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
     asked_for = in_states(scores, query.states, lifecycle)

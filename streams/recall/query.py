@@ -11,6 +11,7 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SearchHit, ShownState, State
 from schemas.settings import LifecycleSettings
 from streams.models.embedding.calibration import Scale
+from streams.models.embedding.known import DENSE_SHARE
 from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import Condition, HeldAt
 from streams.recall.times import AskedTimes
@@ -79,10 +80,10 @@ class PreparedQuery:
     """A query with everything that ranking needs.
 
     `parts` are the query's text and the single questions in it, and `vectors` are the vectors of the parts and of the
-    `clauses`, float32[parts + clauses, d]. `scale` is the scale of the model's cosines, `now` the time of the search
-    (epoch ms). `said` are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors,
-    float32[n, d]. With `updates`, statements are ranked before those that they update. `times` are the times that the
-    query names.
+    `clauses`, float32[parts + clauses, d]. `scale` is the scale of the model's cosines, and `dense_share` their
+    weight beside BM25. `now` is the time of the search (epoch ms). `said` are the window exchanges to rank, oldest
+    first, and `said_vectors` are the exchanges' vectors, float32[n, d]. With `updates`, statements are ranked before
+    those that they update. `times` are the times that the query names.
     """
 
     query: Query
@@ -95,6 +96,7 @@ class PreparedQuery:
     said_vectors: Vectors | None = None
     updates: bool = True
     times: AskedTimes | None = None
+    dense_share: float = DENSE_SHARE
 
     @property
     def clauses(self) -> Sequence[str]:

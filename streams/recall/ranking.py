@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streams.models.embedding.calibration import COSINE, Scale
+from streams.models.embedding.known import DENSE_SHARE
 from tables.search.terms import MOST, Terms, Words, hash_of
 from tables.search.tokens import tokens, weight
 
@@ -197,12 +198,11 @@ def probe(query: str, speakers: Collection[str]) -> str:
 COVERAGE: Final = Scale(centre=0.01, spread=0.03, least=0.015)
 """The scale of the scores of :func:`bm25` for memories that are unrelated to the query."""
 
-DENSE_SHARE: Final = 0.5
 EVEN_DEVIATIONS: Final = 3.0
 SOFTNESS: Final = 1.5
 
 
-def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE) -> Scores:
+def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE, dense_share: float = DENSE_SHARE) -> Scores:
     """Return the relevance (0..1) of each memory from its cosine and its BM25, both of shape ``[..., n]``.
 
     Cosine and BM25 are each divided by their spread over the user's memories for this query. So the score that
@@ -215,11 +215,13 @@ def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE) -> Scores:
     The relevance is not a probability: for a question that another user asked, the best of 300 chats on similar
     topics has 0.7.
 
+    ``dense_share`` is the weight of the cosine: a model that finds more by itself has a larger one.
+
     The curve ``u / sqrt(1 + u²)`` is used because with it, float32 does not round all strong hits to 1.
     """
     if dense.shape != lexical.shape:
         raise ValueError(f"dense is {dense.shape}, lexical {lexical.shape}: not the same memories")
-    evidence = DENSE_SHARE * cosine.deviations(dense) + (1 - DENSE_SHARE) * COVERAGE.deviations(lexical)
+    evidence = dense_share * cosine.deviations(dense) + (1 - dense_share) * COVERAGE.deviations(lexical)
     u = (evidence - EVEN_DEVIATIONS) / SOFTNESS
     return (0.5 + 0.5 * u / np.sqrt(1 + u * u)).astype(np.float32)
 

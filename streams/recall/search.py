@@ -134,7 +134,17 @@ class Recall:
         model, clauses = await shard.model(), [] if times is None else times.clauses
         vectors = await shard.embed([probe(part, speakers) for part in (*parts, *clauses)], of="question")
         scale, now = model.cosine.of(query.text), self._clock.now()
-        return PreparedQuery(query, parts, vectors, scale, now, self._lifecycle, updates=self._updates, times=times)
+        return PreparedQuery(
+            query,
+            parts,
+            vectors,
+            scale,
+            now,
+            self._lifecycle,
+            updates=self._updates,
+            times=times,
+            dense_share=model.dense_share,
+        )
 
     def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
         """Note an access, at the present time, to the user's memories with these ids."""

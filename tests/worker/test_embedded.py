@@ -16,7 +16,10 @@ from schemas.settings import EmbeddingSettings, LifecycleSettings, Settings
 from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.kafka.bulk import producing
+from streams.models.embedding.calibration import Scale
 from streams.models.embedding.embedding import QUESTION_SECONDS
+from streams.recall import answers
+from streams.recall.ranking import Scores, fuse
 from streams.runtime.backoff import Backoff
 from streams.shards.user_shards import WAIT_SECONDS
 from streams.telemetry.metrics import labelled
@@ -228,6 +231,27 @@ async def test_when_the_models_process_is_killed_nothing_is_lost(settings: Setti
         await until(lambda: written(worker) == 8, alive=worker)
         assert worker.hot.halted is None
         assert len(await found(worker, "what do the boxes hold?")) == 8
+
+
+@pytest.mark.slow
+async def test_memories_are_found_with_e5(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name and dimension are recorded, and its cosine has its own weight."""
+    shares = list[float]()
+
+    def noted(dense: Scores, lexical: Scores, scale: Scale, share: float) -> Scores:
+        shares.append(share)
+        return fuse(dense, lexical, scale, share)
+
+    monkeypatch.setattr(answers, "fuse", noted)
+    settings = settings.model_copy(update={"lifecycle": LifecycleSettings(clock="wall")})
+    small = with_embedding(settings, backend="e5")
+    async with running.started(small) as worker:
+        await running.until_ready(worker)
+        await tell(worker, 0, 4)
+        await until(lambda: written(worker) == 4, alive=worker)
+        assert (await found(worker, "where are the dates?"))[0] == "Box 3 holds dates"
+    assert recorded(small) == {("multilingual-e5-small-q4", "384")}
+    assert set(shares) == {0.7}
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import orjson
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
-from streams.models.embedding import calibration
+from streams.models.embedding import calibration, known
 from streams.models.embedding.calibration import COSINES, Scales
 
 Vectors = npt.NDArray[np.float32]
@@ -57,6 +57,11 @@ class Model:
     dimension: int
     cosine: Scales = COSINES
     asymmetric: bool = False
+
+    @property
+    def dense_share(self) -> float:
+        """The weight of a memory's cosine in its relevance. The rest is the weight of its BM25."""
+        return known.dense_share(self.name)
 
 
 class UseEmbedder:

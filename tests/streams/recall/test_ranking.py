@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
 from streams.models.embedding.calibration import COSINE, Scale, Scales, scale_of
+from streams.models.embedding.embedders import Model
 from streams.recall import ranking
 from streams.recall.ranking import (
     LexicalIndex,
@@ -289,6 +290,22 @@ def test_of_two_memories_the_answer_is_high_and_the_other_low() -> None:
 def test_equally_good_memories_are_all_relevant_and_equally_bad_ones_all_not(n: int) -> None:
     assert (fuse(np.full(n, 0.5, np.float32), np.full(n, 0.3, np.float32)) > 0.8).all()
     assert (fuse(np.full(n, 0.08, np.float32), np.zeros(n, np.float32)) < 0.06).all()
+
+
+def test_a_model_of_which_nothing_is_known_has_half_of_the_weight() -> None:
+    """As has `use`, whose ranking is exactly the one without a model."""
+    assert [Model(name, 384).dense_share for name in ("use-multilingual-v3", "mine")] == [0.5, 0.5]
+    assert Model("multilingual-e5-small-q4", 384).dense_share == 0.7
+    dense, lexical = floats([0.5, 0.1, 0.3]), floats([0.01, 0.3, 0.1])
+    assert fuse(dense, lexical, COSINE, 0.5).tolist() == fuse(dense, lexical).tolist()
+
+
+def test_with_more_weight_the_cosine_decides_more() -> None:
+    dense, lexical = floats([0.4, 0.08]), floats([0.01, 0.14])
+    by_words, by_vectors = fuse(dense, lexical, COSINE, 0.4), fuse(dense, lexical, COSINE, 0.7)
+    assert by_words.argmax() == 1
+    assert by_vectors.argmax() == 0
+    assert fuse(dense, lexical, COSINE, 1.0)[1] == fuse(dense, floats([0, 0]), COSINE, 1.0)[1]
 
 
 def test_a_paraphrase_is_found_without_a_common_word() -> None:

@@ -67,7 +67,7 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
         previous.append(newest.get(memory.session_id, -1))
         newest[memory.session_id] = row
     lexical = LexicalIndex.build(memory.text for memory in memories).scores(query.text)
-    relevance = carry(fuse(dense, lexical, question.scale), np.array(previous, np.int64))
+    relevance = carry(fuse(dense, lexical, question.scale, question.dense_share), np.array(previous, np.int64))
 
     def state(memory: Memory) -> State:
         return state_of(score_of(memory, question.now, question.lifecycle), question.lifecycle)
@@ -126,8 +126,9 @@ EVERY = Query("u", "where do I live, hiking?", 10, frozenset(State))
         replace(EVERY, user_id="nobody"),
     ],
 )
-def test_arrays_answer_as_a_loop_over_memories_does(shard: Shard, query: Query, days: float) -> None:
-    question = asked(query, days)
+@pytest.mark.parametrize("share", [0.5, 0.7])
+def test_arrays_answer_as_a_loop_over_memories_does(shard: Shard, query: Query, days: float, share: float) -> None:
+    question = replace(asked(query, days), dense_share=share)
     assert answers(shard, question) == one_by_one(shard, question)
 
 
