@@ -1,4 +1,4 @@
-"""What was measured of certain embedding models with questions about chats: benchmarks/README.md, "Retrieval"."""
+"""What was measured of certain embedding models with questions about chats: benchmarks/README.md, "use and e5"."""
 
 from __future__ import annotations
 
