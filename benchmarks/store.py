@@ -78,6 +78,9 @@ from tables.memories.shard import Shard
 from tables.vectors.index import Seqs, Vectors, cell_of, cells_of
 from tables.vectors.vector_file import HEAD_BYTES, path_of
 from tables.windows.short_term import ShortTermStore
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from tests.support.products import ProductIndex
 
 P = ParamSpec("P")

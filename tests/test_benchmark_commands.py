@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: The program of each command, as `python PATH` or `python -m MODULE`.
 COMMAND = re.compile(r"^    python (-m [\w.]+|[\w/.]+)", re.MULTILINE)
-BENCHMARKS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if "@click.command" in path.read_text())
+BENCHMARKS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if '"__main__"' in path.read_text())
 
 
 def commands(benchmark: Path) -> list[str]:
