@@ -26,7 +26,14 @@ from schemas.errors import SettingsError
 from schemas.settings.access import AccessSettings, address_fault
 from schemas.settings.agents import AgentsSettings, DefaultsSettings, SummarySettings
 from schemas.settings.checkpoints import CheckpointsSettings
-from schemas.settings.embedding import OF_THE_MODEL, ONE_MODEL, OPENAI_EMBEDDINGS, TRANSFORMER, EmbeddingSettings
+from schemas.settings.embedding import (
+    OF_THE_MODEL,
+    ONE_MODEL,
+    OPENAI_EMBEDDINGS,
+    TRANSFORMER,
+    EmbeddingSettings,
+    InputTypeName,
+)
 from schemas.settings.kafka import KafkaSettings
 from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, WhitelistSettings
 from schemas.settings.long_term import LongTermSettings, RetentionSettings, SupersedeSettings
@@ -65,6 +72,7 @@ __all__ = [
     "DevSettings",
     "EmbeddingSettings",
     "HttpSettings",
+    "InputTypeName",
     "KafkaSettings",
     "LifecycleSettings",
     "LlmSettings",

@@ -16,7 +16,8 @@ OPENAI_EMBEDDINGS = "text-embedding-3-small"
 Prefix = Annotated[str, Field(max_length=1_000)]
 #: The service's word for questions or for documents.
 InputType = Annotated[str, Field(max_length=100)]
-
+#: The parameter of a request that has the input type.
+InputTypeName = Literal["input_type", "task"]
 
 #: The settings that a backend uses in addition to the model's name, and that fit only this model.
 OF_THE_MODEL: Final[dict[str, tuple[str, ...]]] = {
@@ -62,8 +63,7 @@ class EmbeddingSettings(Section):
     document_prefix: Prefix | None = None
     query_input_type: InputType | None = None
     document_input_type: InputType | None = None
-    #: The name of the parameter that has the input type.
-    input_type_name: Literal["input_type", "task"] = "input_type"
+    input_type_name: InputTypeName = "input_type"
 
     @field_validator("model")
     @classmethod

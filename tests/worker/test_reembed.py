@@ -90,14 +90,18 @@ async def server(service: Service) -> AsyncIterator[OpenAIServer]:
         yield server
 
 
-@pytest.fixture
-def one(settings: Settings, server: OpenAIServer) -> Settings:
+def with_service(settings: Settings, base_url: str) -> Settings:
     """A worker's, with the model `one`."""
     embedding = EmbeddingSettings(
-        backend="openai", api_key=SecretStr("sk-test"), base_url=server.base_url, model="one", batch_size=4
+        backend="openai", api_key=SecretStr("sk-test"), base_url=base_url, model="one", batch_size=4
     )
     lifecycle = settings.lifecycle.model_copy(update={"clock": "wall"})
     return settings.model_copy(update={"embedding": embedding, "lifecycle": lifecycle})
+
+
+@pytest.fixture
+def one(settings: Settings, server: OpenAIServer) -> Settings:
+    return with_service(settings, server.base_url)
 
 
 def with_model(settings: Settings, name: str) -> Settings:

@@ -17,7 +17,7 @@ from streams.memory.reembedding import to_set
 from tests.support.openai_server import DIMENSIONS, OpenAIServer
 from tests.support.quick_commands import siltstone
 from tests.worker.test_embedded import recorded
-from tests.worker.test_reembed import NOBODY, in_environment, kept, said, user_of, working
+from tests.worker.test_reembed import NOBODY, in_environment, kept, said, user_of, with_service, working
 
 PREFIXES = {"query_prefix": "query: ", "document_prefix": "passage: "}
 
@@ -31,12 +31,8 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer]
 
 @pytest.fixture
 def plain(settings: Settings, server: OpenAIServer) -> Settings:
-    """A worker's, with a model that is told nothing, as in earlier versions."""
-    embedding = EmbeddingSettings(
-        backend="openai", api_key=SecretStr("sk-test"), base_url=server.base_url, model="one", batch_size=4
-    )
-    lifecycle = settings.lifecycle.model_copy(update={"clock": "wall"})
-    return settings.model_copy(update={"embedding": embedding, "lifecycle": lifecycle})
+    """Its model is told nothing, as in earlier versions."""
+    return with_service(settings, server.base_url)
 
 
 def with_told(settings: Settings, **told: object) -> Settings:

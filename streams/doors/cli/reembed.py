@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from pydantic import ValidationError
 
 from schemas.errors import ApiError, NoWorker, SettingsError, SiltstoneError
-from schemas.settings import OF_THE_MODEL, EmbeddingSettings, Settings
+from schemas.settings import OF_THE_MODEL, EmbeddingSettings, InputTypeName, Settings
 from streams.doctor.data import numbered
 from streams.doors.cli import show
 from streams.doors.cli.client import ask, json_option, url_option
@@ -22,8 +22,8 @@ from streams.doors.cli.reembed_files import abandon_files, reembed_files
 from streams.doors.cli.shard_files import RowsBar
 from streams.memory.reembedding import Phase
 
-BACKENDS = click.Choice(["use", "e5", "sentence-transformers", "openai"])
-NAMES = click.Choice(["input_type", "task"])
+BACKENDS = click.Choice([*OF_THE_MODEL])
+NAMES = click.Choice(get_args(InputTypeName))
 PATH = "/v1/reembed"
 UNDER_WAY = frozenset({Phase.LOADING, Phase.EMBEDDING, Phase.SWITCHING})
 LOOK_AGAIN_SECONDS = 0.3

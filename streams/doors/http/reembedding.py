@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schemas.errors import ReembeddingRefused, SettingsError
-from schemas.settings import EmbeddingSettings
+from schemas.settings import EmbeddingSettings, InputTypeName
 from streams.doors.http.refusals import because
 from streams.doors.http.wording import complaints
 from streams.memory.reembedding import Phase, to_set
@@ -27,9 +27,7 @@ class NewModel(BaseModel):
     document_prefix: str | None = Field(default=None, description="before each memory; null: the model's own")
     query_input_type: str | None = Field(default=None, description="the service's word for a question")
     document_input_type: str | None = Field(default=None, description="the service's word for a memory")
-    input_type_name: Literal["input_type", "task"] = Field(
-        default="input_type", description="the service's parameter for that word"
-    )
+    input_type_name: InputTypeName = Field(default="input_type", description="the service's parameter for that word")
 
 
 class ReembedResponse(BaseModel):
