@@ -40,6 +40,7 @@ from schemas.settings.long_term import LongTermSettings, RetentionSettings, Supe
 from schemas.settings.memory import MemorySettings, ScoringSettings, Updates
 from schemas.settings.outlets import AnalyticsSettings, DevSettings, HttpSettings
 from schemas.settings.recall import RecallSettings
+from schemas.settings.rerank import RerankSettings
 from schemas.settings.services import (
     DEFAULT_MODEL,
     OPENAI_URL,
@@ -81,6 +82,7 @@ __all__ = [
     "ProviderSettings",
     "RaterSettings",
     "RecallSettings",
+    "RerankSettings",
     "RetentionSettings",
     "ScoringSettings",
     "SettingWarning",
@@ -112,6 +114,7 @@ class Settings(BaseSettings):
     long_term: LongTermSettings = LongTermSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
     recall: RecallSettings = RecallSettings()
+    rerank: RerankSettings = RerankSettings()
     checkpoints: CheckpointsSettings = CheckpointsSettings()
     analytics: AnalyticsSettings = AnalyticsSettings()
     access: AccessSettings = AccessSettings()
@@ -209,6 +212,35 @@ class Settings(BaseSettings):
                 ["embedding.api_key: the backend openai needs a key: set embedding.api_key, or llm.api_key"]
             )
         return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
+
+    def reranker(self) -> RerankSettings | None:
+        """Return the reranker with every fallback resolved, including a service's key and URL; None if it is off.
+
+        Key and URL are always taken from the same section: `rerank`, or `llm` if `rerank` has no key. Raises
+        `SettingsError` if neither section has a key, if `rerank.base_url` is set without `rerank.api_key`, or if
+        there is no URL: OpenAI, the default of `llm`, has no rerankers.
+        """
+        rerank = self.rerank
+        if not rerank.model:
+            return None
+        if rerank.backend != "service":
+            return rerank
+        own = rerank.api_key.get_secret_value()
+        if rerank.base_url and not own:
+            raise SettingsError(
+                [
+                    "rerank.api_key: is empty, but rerank.base_url is set: set the key (any text if the service "
+                    "needs none), or remove the URL"
+                ]
+            )
+        service = rerank if own else self.llm
+        if not service.api_key.get_secret_value():
+            raise SettingsError(
+                ["rerank.api_key: the backend service needs a key: set rerank.api_key, or llm.api_key"]
+            )
+        if not service.base_url:
+            raise SettingsError(["rerank.base_url: is empty, and OpenAI has no rerankers: set the service's URL"])
+        return rerank.model_copy(update={"api_key": service.api_key, "base_url": service.base_url})
 
     def warnings(self) -> tuple[SettingWarning, ...]:
         """Return a warning for each setting without effect that summaries or profiles need. It never raises."""

@@ -289,7 +289,13 @@ class Metrics:
             registry=registry,
         )
         self.search_seconds = Histogram(
-            "siltstone_search_seconds", "Seconds for a search, embedding included", registry=registry
+            "siltstone_search_seconds", "Seconds for a search, embedding and reranking included", registry=registry
+        )
+        self.rerank = Counter(
+            "siltstone_rerank",
+            "Searches whose best hits a model was to put in order, by outcome (done, late, failed: the order stays)",
+            ["outcome"],
+            registry=registry,
         )
 
     def behind(self, behind: Iterable[Behind]) -> None:

@@ -608,3 +608,86 @@ def test_a_log_that_is_to_be_shorter_than_checkpoints_need_is_a_mistake() -> Non
     for enough in (86_520_000, -1):
         Path("config.yaml").write_text(text.format(enough), encoding="utf-8")
         assert Settings.load().checkpoints.log_ms == 86_520_000
+
+
+# The reranker
+
+RERANK = "rerank: {backend: service, model: judge, api_key: sk-rr, base_url: 'https://rr.example/v2'}\n"
+
+
+@pytest.mark.parametrize("text", ["", "rerank: {}", "rerank: {model: ' ', backend: service}"])
+def test_nothing_is_reranked_unless_a_model_is_named(text: str) -> None:
+    write(text)
+    assert Settings.load().reranker() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "service"),
+    [
+        (RERANK, ("sk-rr", "https://rr.example/v2", "judge")),
+        (LLM + RERANK, ("sk-rr", "https://rr.example/v2", "judge")),
+        (LLM + "rerank: {backend: service, model: judge}", ("sk-llm", "https://llm.example/v1", "judge")),
+        (LLM + "rerank: {model: /models/judge}", ("", "", "/models/judge")),
+    ],
+)
+def test_key_and_url_of_the_reranker_go_together(text: str, service: tuple[str, str, str]) -> None:
+    """Its own, or without a key the llm's; a local model needs neither."""
+    write(text)
+    rerank = Settings.load().reranker()
+    assert rerank is not None
+    assert (rerank.api_key.get_secret_value(), rerank.base_url, rerank.model) == service
+    assert (rerank.timeout_seconds, rerank.candidates) == (2.0, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "rerank: {backend: service, model: judge}",
+            "rerank.api_key: the backend service needs a key: set rerank.api_key, or llm.api_key",
+        ),
+        (
+            LLM + "rerank: {backend: service, model: judge, base_url: 'http://127.0.0.1:8080'}",
+            "rerank.api_key: is empty, but rerank.base_url is set: set the key (any text if the service needs none), "
+            "or remove the URL",
+        ),
+        (
+            "llm: {api_key: sk-llm}\nrerank: {backend: service, model: judge}",
+            "rerank.base_url: is empty, and OpenAI has no rerankers: set the service's URL",
+        ),
+        (
+            LLM + "rerank: {backend: service, model: judge, api_key: sk-rr}",
+            "rerank.base_url: is empty, and OpenAI has no rerankers: set the service's URL",
+        ),
+    ],
+)
+def test_a_reranker_without_key_or_url_is_a_mistake(text: str, problem: str) -> None:
+    write(text)
+    with pytest.raises(SettingsError) as caught:
+        Settings.load().reranker()
+    assert caught.value.problems == [problem]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("timeout_seconds: 0", "timeout_seconds: 9", "candidates: 0", "candidates: 201", "backend: cohere"),
+        *("base_url: rr.example", "base_url: 'https://user:hunter2@rr.example/v1'", "api_key: hunter2秘密"),
+    ],
+)
+def test_a_mistake_about_reranking_is_one_line_with_its_path(text: str) -> None:
+    """Without the secret that is in it."""
+    write(f"rerank:\n  model: judge\n  {text}")
+    (problem,) = problems()
+    assert problem.startswith(f"rerank.{text.split(':')[0]}:")
+    assert "hunter2" not in problem
+
+
+def test_the_reranker_comes_from_the_environment_and_its_key_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"MODEL": "judge", "BACKEND": "service", "API_KEY": "hunter2", "BASE_URL": "https://rr.example/v2/"}
+    for name, value in {**given, "TIMEOUT_SECONDS": "0.5", "CANDIDATES": "50"}.items():
+        monkeypatch.setenv(f"SILTSTONE_RERANK__{name}", value)
+    rerank = Settings.load().reranker()
+    assert rerank is not None
+    assert (rerank.base_url, rerank.timeout_seconds, rerank.candidates) == ("https://rr.example/v2", 0.5, 50)
+    assert "hunter2" not in repr(Settings.load()) + repr(rerank) + str(rerank)

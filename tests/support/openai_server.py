@@ -5,7 +5,8 @@
         ...                                     # the first three requests are answered so, later ones "5"
         assert server.received[0].body["model"] == "judge"
 
-A request for embeddings is answered with vectors that say which words a text has; `Answer.body` says otherwise.
+A request for embeddings is answered with vectors that say which words a text has, one for a reranking with the number
+of the question's words that each text has; `Answer.body` says otherwise.
 
 Real HTTP over real sockets, in the test's own event loop; nothing of it is left when the block ends.
 """
@@ -25,7 +26,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import orjson
 
-CHAT_PATH, EMBEDDINGS_PATH = "/chat/completions", "/embeddings"
+CHAT_PATH, EMBEDDINGS_PATH, RERANK_PATH = "/chat/completions", "/embeddings", "/rerank"
 #: Of the vectors, unless a request asks for another number.
 DIMENSIONS = 32
 #: Seconds between the bytes of an answer that never ends.
@@ -63,10 +64,16 @@ class Received:
         texts: list[str] = self.body.get("input", [])
         return texts
 
+    @property
+    def documents(self) -> list[str]:
+        """What is to be put in order; empty where something else is asked for."""
+        documents: list[str] = self.body.get("documents", [])
+        return documents
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request is answered with: `text` as a chat completion, the input's vectors, or `body` as it is.
+    """What a request is answered with: `text` as a chat completion, the texts' vectors or scores, or `body`.
 
     `finish` says why a chat completion ends: "length" where it was cut off at its tokens.
     `fault`: "broken" closes the connection without an answer, "cut" in the midst of one; "endless" drips bytes.
@@ -145,7 +152,7 @@ class OpenAIServer:
         """Whether the connection lives on."""
         request = await _read(reader)
         self.received.append(request)
-        if not request.path.endswith((CHAT_PATH, EMBEDDINGS_PATH)):
+        if not request.path.endswith((CHAT_PATH, EMBEDDINGS_PATH, RERANK_PATH)):
             answer = Answer(status=404)
         else:
             answer = self._script.popleft() if self._script else self.answering(request)
@@ -194,6 +201,9 @@ def _body(request: Received, answer: Answer) -> bytes:
     if request.path.endswith(EMBEDDINGS_PATH):
         vectors = [word_vector(text, request.body.get("dimensions", DIMENSIONS)) for text in request.texts]
         return embeddings(vectors, as_base64=request.body.get("encoding_format") == "base64")
+    if request.path.endswith(RERANK_PATH):
+        asked = set(re.findall(r"\w+", request.body["query"].lower()))
+        return scored([len(asked & set(re.findall(r"\w+", text.lower()))) for text in request.documents])
     return orjson.dumps(
         {
             "id": "chatcmpl-1",
@@ -238,3 +248,14 @@ def embeddings(
             "usage": {"prompt_tokens": 1, "total_tokens": 1},
         }
     )
+
+
+def scored(scores: Sequence[object], places: Sequence[object] | None = None, *, name: str = "results") -> bytes:
+    """An answer with these scores, best first as services give them; `places` are their `index`."""
+    rows = [
+        {"index": place, "relevance_score": score, "document": {"text": "it may be repeated"}}
+        for place, score in zip(range(len(scores)) if places is None else places, scores, strict=True)
+    ]
+    if places is None:
+        rows.sort(key=lambda row: -float(str(row["relevance_score"])))
+    return orjson.dumps({"id": "rerank-1", name: rows, "meta": {"billed_units": {"search_units": 1}}})

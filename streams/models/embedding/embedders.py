@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
 from streams.models.embedding import calibration, known
 from streams.models.embedding.calibration import COSINES, Scales
+from streams.models.local_models import library_model
 
 Vectors = npt.NDArray[np.float32]
 
@@ -119,29 +119,7 @@ class SentenceTransformersEmbedder:
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
-        model = settings.model
-        folder = Path(model).expanduser()
-        if not folder.is_dir() and (folder.is_absolute() or model.startswith((".", "~"))):
-            raise SiltstoneError(
-                f"sentence-transformers cannot load embedding.model: there is no folder {model}; correct its path"
-            )
-        logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
-        try:
-            from sentence_transformers import SentenceTransformer
-            from transformers.utils.logging import disable_progress_bar
-        except ImportError as exc:
-            raise SiltstoneError(
-                "embedding.backend is `sentence-transformers`, but its package is missing: "
-                "pip install 'siltstone[sentence-transformers]'"
-            ) from exc
-        disable_progress_bar()  # hides the progress bar of loading; a download still shows one
-        try:
-            self._model: Any = SentenceTransformer(str(folder) if folder.is_dir() else model)
-        except Exception as exc:
-            raise SiltstoneError(
-                f"sentence-transformers cannot load embedding.model {model} ({type(exc).__name__}): correct it, give "
-                "this machine access to the model hub or put the model into its cache, or set the model's folder"
-            ) from exc
+        self._model = library_model("SentenceTransformer", settings.model, "embedding")
         self._batch_size = settings.batch_size
         given: dict[Side, str | None] = {"question": settings.query_prefix, "document": settings.document_prefix}
         self._prompts: dict[Side, str] = {
@@ -150,7 +128,7 @@ class SentenceTransformersEmbedder:
         }
         routed = hasattr(self._model[0], "default_route")  # a `Router`: the model has a part for each side
         self.asymmetric = routed or self._prompts["question"] != self._prompts["document"]
-        self.name = name_with(recorded_name(model), self._told())
+        self.name = name_with(recorded_name(settings.model), self._told())
         self.dimension = self.embed(["harmless"], "document").shape[1]
 
     def _told(self) -> dict[str, str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Sequence
 
 from schemas.errors import SiltstoneError
-from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import ONE_MODEL, EmbeddingSettings
 from streams.models.embedding.embedders import Embedder, Model, Side, Vectors, load_embedder, model_of
 from streams.models.embedding.lanes import Lanes
+from streams.models.local_models import model_process
 from streams.runtime.called_process import CalledProcess, ProcessDied
 
 log = logging.getLogger(__name__)
@@ -84,12 +83,10 @@ class EmbeddingProcess:
 def _process(settings: EmbeddingSettings) -> CalledProcess:
     """Return a process that computes with one thread.
 
-    More threads would use processor time even while they wait, and would slow down a busy machine. For a transformer,
-    environment variables can set the number of threads. `use` ignores these variables, because a second thread makes
-    it no faster; `e5` always computes with one thread.
+    For a transformer, environment variables can set the number of threads. `use` ignores these variables, because a
+    second thread makes it no faster; `e5` always computes with one thread.
     """
-    kept = os.environ if settings.backend not in ONE_MODEL else {}
-    return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
+    return model_process(kept={}) if settings.backend in ONE_MODEL else model_process()
 
 
 _in_process: list[Embedder] = []

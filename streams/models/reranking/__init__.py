@@ -1,0 +1,1 @@
+"""Rerankers: models that put the best candidates of a search in order."""
