@@ -28,7 +28,7 @@ from streams.worker.wiring.checkpoints import Checkpointing
 from streams.worker.wiring.context import WorkerContext
 from streams.worker.wiring.faust_run import FaustRun
 from streams.worker.wiring.intake import Intake, kept_tables, session_notes
-from streams.worker.wiring.long_term import long_term_agent, recall, reworded_profiles, tombstones
+from streams.worker.wiring.long_term import long_term_agent, recall, reranker, reworded_profiles, tombstones
 from streams.worker.wiring.storage import Storage
 from streams.worker.wiring.summaries import summaries_agent
 from tables.privacy import make_private
@@ -58,7 +58,8 @@ class Siltstone:
         self.notes = session_notes(context, self.shards, self.intake)
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
-        self.recall = recall(context, self.shards, self.intake)
+        self._reranker = reranker(context)
+        self.recall = recall(context, self.shards, self.intake, self._reranker)
         self._rewording = rewording = reworded_profiles(context, chats.rater)
         forgetters = Forgetters(
             self.intake.short_term,
@@ -140,6 +141,8 @@ class Siltstone:
         parts.push_async_callback(self._chats.close)
         if self._rewording is not None:
             parts.push_async_callback(self._rewording.stop)
+        if self._reranker is not None:
+            parts.push_async_callback(self._reranker.stop)
         parts.push_async_callback(self.summaries.stop)
         await parts.enter_async_context(self.jobs)
         await parts.enter_async_context(self.intake)
@@ -153,6 +156,8 @@ class Siltstone:
         await self.broker.find(patient=patient)
         self._access.start()
         self._storage.start()
+        if self._reranker is not None:
+            self._reranker.start()
         await self.context.faust.start()
         self.broker.watch(self._timers)
         self.jobs.schedule(self._timers)

@@ -131,11 +131,11 @@ class MemoryService:
         """Search as `search` does, but count no accesses."""
         query = replace(query, reference=query.reference or self.reference())
         with self.spans.searching(self.users.partition_of(query.user_id), query.text) as found:
-            async with self.users.in_time(query.user_id):
+            async with self.users.in_time(query.user_id) as until:
                 behind = await self.users.readable(query.user_id, partial)
                 if behind and not self.health.recovered:
                     query = replace(query, short_term=False)
-                hits = await self.recall.search(query)
+                hits = await self.recall.search(query, until)
             found(hits)
             return Hits(hits, hits.elsewhere, behind)
 
@@ -143,9 +143,9 @@ class MemoryService:
         """Return the user's archived memories that match the text, most relevant first. No access is counted."""
         query = replace(query, reference=query.reference or self.reference())
         with self.spans.searching(self.users.partition_of(query.user_id), query.text) as found:
-            async with self.users.in_time(query.user_id):
+            async with self.users.in_time(query.user_id) as until:
                 await self.users.caught_up(query.user_id)
-                hits = await self.recall.search_archive(query)
+                hits = await self.recall.search_archive(query, until)
             found(hits)
             return hits
 

@@ -4,7 +4,7 @@
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
 All checks run at the same time, each with its own time limit. A failed check does not stop the others. The checks
-change nothing. If the settings name a rating model or an embedding service, each gets one invented text.
+change nothing. If the settings name a rating model, a reranker or an embedding service, each gets invented texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from schemas.times import now_ms
-from streams.doctor import access, broker, checkpoints, data, embedding, http, mcp, memory, rating, rights
+from streams.doctor import access, broker, checkpoints, data, embedding, http, mcp, memory, rating, rerank, rights
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, ReadSettings
 from streams.doctor.waiting import in_daemon
@@ -107,6 +107,13 @@ def _checks(
             rating.LONGEST_SECONDS + 5,
             "check the service",
             partial(rating.check_rating, settings),
+        ),
+        _Check(
+            rerank.CHECK,
+            frozenset({"rerank", "llm"} if settings.rerank.backend == "service" else {"rerank"}),
+            300.0,  # a missing model is downloaded first
+            "check the network if the model is being downloaded, or leave out rerank.model",
+            partial(rerank.check_rerank, settings),
         ),
         _Check(
             checkpoints.CHECK,

@@ -1,7 +1,12 @@
-"""Answers a prepared query on the shard's thread: ranks and filters the candidates, and returns the best as hits."""
+"""Answers a prepared query on the shard's thread: ranks and filters the candidates, and returns the best as hits.
+
+A reranker is asked between two such calls, because it must not block the thread: `to_rerank` returns the texts to be
+scored, and `answers` gets their scores. It ranks anew, so that memories which changed meanwhile are as they are now.
+"""
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from schemas.lifecycle import in_states, scores_of, state_of
+from schemas.lifecycle import state_of
 from schemas.memories import (
     SHORT_TERM,
     SHOWN_FROM,
@@ -25,7 +30,8 @@ from schemas.memories import (
 )
 from schemas.times import iso
 from streams.recall.query import Hits, PreparedQuery, Query
-from streams.recall.ranking import bm25, carry, fuse, top
+from streams.recall.ranking import top
+from streams.recall.relevance import Gathered, relevance_of
 from streams.recall.times import READ, Reader
 from streams.recall.updates import Newer, newest_first, outdated
 from streams.recall.windows import as_memory
@@ -39,7 +45,6 @@ from tables.search.spoken_times import spoken_in
 from tables.search.stated import Stated
 from tables.search.window_rows import with_said
 from tables.time_expressions.windows import Window
-from tables.vectors.index import Vectors
 
 Rows = npt.NDArray[np.int64]
 
@@ -53,6 +58,34 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
     It checks again which window exchanges have no memory, because that may change while the question is embedded. An
     exchange that has become a memory since then is found as that memory. A forgotten exchange is not returned.
     """
+    hits = _hits(asked, _of_user(shard, asked))
+    return hits if asked.said_vectors is None else _once(hits)
+
+
+def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
+    """Return the user's archived memories that answer the query, best first. Runs on the shard's thread.
+
+    A memory that was forgotten while the question was embedded is not returned.
+    """
+    gathered = _archived(shard, asked)
+    return [] if gathered is None else _hits(asked, gathered)
+
+
+def to_rerank(shard: Shard, asked: PreparedQuery, most: int, *, archived: bool = False) -> dict[uuid.UUID, str]:
+    """Return the texts of the `most` best candidates, best first, by memory id. Runs on the shard's thread.
+
+    They are those of `answers`, or of `archived_answers`. Their relevance may be below the query's minimum, because a
+    reranker may put them before others.
+    """
+    gathered = _archived(shard, asked) if archived else _of_user(shard, asked)
+    if gathered is None:
+        return {}
+    relevance = relevance_of(asked, gathered)
+    best = gathered.reader.memories(top(relevance.values, relevance.allowed, most))
+    return {memory.id: memory.text for memory in best if not (memory.kind == ITEM and is_expired(memory, asked.now))}
+
+
+def _of_user(shard: Shard, asked: PreparedQuery) -> Gathered:
     user_id = asked.query.user_id
     held = shard.held(user_id)
     candidates = shard.rows.candidates(held)
@@ -62,7 +95,7 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
             lambda rows: shard.rows.memories(held.places[rows]),
             lambda rows, zone: shard.rows.spoken.of(held.places[rows], zone),
         )
-        return _ranked(asked, candidates, dense, stored)
+        return Gathered(candidates, dense, stored)
     said = shard.without_memory(user_id, asked.said)
     left = {row.id for row in said}
     vectors = asked.said_vectors[[row.id in left for row in asked.said]]
@@ -77,7 +110,7 @@ def answers(shard: Shard, asked: PreparedQuery) -> Hits:
         read = iter(shown(rows[rows >= len(held)]))
         return [next(stored) if row < len(held) else spoken_in(next(read), zone) for row in rows]
 
-    return _once(_ranked(asked, with_said(candidates, held.sessions, said), dense, Reader(shown, windows), len(said)))
+    return Gathered(with_said(candidates, held.sessions, said), dense, Reader(shown, windows), len(said))
 
 
 def _once(hits: Hits) -> Hits:
@@ -97,14 +130,10 @@ def _once(hits: Hits) -> Hits:
     )
 
 
-def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
-    """Return the user's archived memories that answer the query, best first. Runs on the shard's thread.
-
-    A memory that was forgotten while the question was embedded is not returned.
-    """
+def _archived(shard: Shard, asked: PreparedQuery) -> Gathered | None:
     held = shard.archive_rows.of_user(asked.query.user_id)
     if not len(held):
-        return []
+        return None
     stored = shard.archive_rows.vectors(held)
     dense = np.stack([stored @ vector for vector in asked.vectors])
 
@@ -112,37 +141,16 @@ def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
         return shard.archive_rows.memories(held, rows)
 
     reader = Reader(shown, lambda rows, zone: [spoken_in(memory, zone) for memory in shown(rows)])
-    return _ranked(asked, held.candidates, dense, reader)
+    return Gathered(held.candidates, dense, reader)
 
 
-def _ranked(asked: PreparedQuery, candidates: Candidates, dense: Vectors, reader: Reader, said: int = 0) -> Hits:
-    """Rank the candidates of a query, and return the best ones as hits.
-
-    `dense` are the candidates' cosines for each of `asked.vectors`, float32[vectors, n]. `reader` reads candidates,
-    given their indexes. The last `said` candidates are window exchanges, which have no memory state.
-    """
-    shown = reader.memories
-    memories = len(candidates) - said
+def _hits(asked: PreparedQuery, gathered: Gathered) -> Hits:
+    """Rank the candidates of a query, and return the best ones as hits."""
+    candidates, reader = gathered.candidates, gathered.reader
+    shown, memories = reader.memories, len(candidates) - gathered.said
     query, lifecycle = asked.query, asked.lifecycle
-    parts = len(asked.parts)  # behind them is the event from which the question counts, if there is one
-    lexical = np.stack([bm25(candidates.terms, part) for part in (*asked.parts, *asked.clauses)])
-    matches = fuse(dense, lexical, asked.scale, asked.dense_share)
-    relevance = carry(matches[:parts].max(axis=0), candidates.previous)
-    scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
-    asked_for = in_states(scores, query.states, lifecycle)
-    asked_for[memories:] = query.short_term
-    allowed = asked_for.copy() if query.replaced else asked_for & candidates.current
-    if conditions := query.conditions:
-        rows = np.flatnonzero(allowed)
-        allowed[rows] = [
-            all(one.matches(memory) for one in conditions) and not is_expired(memory, asked.now)
-            for memory in cancellable(shown(rows))
-        ]
-    timed: Mapping[str, Any] = {}
-    if asked.times:
-        of_event = matches[parts] if asked.clauses else None
-        relevance, event = asked.times.raised(relevance, candidates.created_at, allowed, reader, of_event)
-        timed = asked.times.explained(event) if query.explain else timed
+    relevance, allowed, asked_for, scores, cosine, words, reranked, event = relevance_of(asked, gathered)
+    timed = asked.times.explained(event) if asked.times and query.explain else {}
     allowed = allowed & (relevance >= query.min_relevance)
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
@@ -150,7 +158,6 @@ def _ranked(asked: PreparedQuery, candidates: Candidates, dense: Vectors, reader
         updates = outdated(_stated(query, candidates), best, allowed, shown, moment)
         relevance = newest_first(relevance, {older: newer.row for older, newer in updates.items()})
         best = top(relevance, allowed, query.top_k) if updates else best
-    cosine, words = dense[:parts].max(axis=0), lexical[:parts].max(axis=0)
     hits = []
     dated = query.reference if query.reference is not None and query.reference.dates else None
     times: list[list[Window]] = [[] for _ in best]
@@ -167,6 +174,7 @@ def _ranked(asked: PreparedQuery, candidates: Candidates, dense: Vectors, reader
                 "cosine_rank": _rank_of(cosine, allowed, row),
                 "bm25": round(float(words[row]), _SHOWN_DECIMALS),
                 "bm25_rank": _rank_of(words, allowed, row),
+                **(reranked[row].explained() if row in reranked else {}),
                 **timed,
             }
         score = float(scores[row]) if row < memories else memory.importance

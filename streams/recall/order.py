@@ -50,9 +50,10 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The memory that tells of the event from which a question counts, and when that took place (epoch ms)."""
+    """The memory that tells of the event from which a question counts, its row, and when it took place (epoch ms)."""
 
     anchor: Anchor
+    row: int
     memory: Memory
     start: int
     end: int

@@ -14,6 +14,7 @@ from streams.models.embedding.calibration import Scale
 from streams.models.embedding.known import DENSE_SHARE
 from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import Condition, HeldAt
+from streams.recall.reranking import Reranked
 from streams.recall.times import AskedTimes
 from streams.recall.windows import ShownWindow
 from streams.telemetry.recovery_progress import Behind
@@ -68,6 +69,7 @@ class Query:
     beside: ShownWindow | None = None
     reference: ReferenceDate | None = None
     as_of: int | None = None
+    rerank: bool = True
 
     @property
     def conditions(self) -> Sequence[Condition]:
@@ -83,7 +85,8 @@ class PreparedQuery:
     `clauses`, float32[parts + clauses, d]. `scale` is the scale of the model's cosines, and `dense_share` their
     weight beside BM25. `now` is the time of the search (epoch ms). `said` are the window exchanges to rank, oldest
     first, and `said_vectors` are the exchanges' vectors, float32[n, d]. With `updates`, statements are ranked before
-    those that they update. `times` are the times that the query names.
+    those that they update. `times` are the times that the query names. `reranked` are a reranker's scores, after it
+    was asked.
     """
 
     query: Query
@@ -97,6 +100,7 @@ class PreparedQuery:
     updates: bool = True
     times: AskedTimes | None = None
     dense_share: float = DENSE_SHARE
+    reranked: Reranked | None = None
 
     @property
     def clauses(self) -> Sequence[str]:

@@ -7,9 +7,11 @@ memory that it may become.
 from __future__ import annotations
 
 import logging
+import math
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from aiokafka.errors import KafkaError
 
@@ -18,11 +20,13 @@ from schemas.memories import SHORT_TERM, Memory, SearchHit
 from schemas.settings import LifecycleSettings
 from schemas.topics import partition_of
 from streams.kafka.event_log import EventLog
+from streams.models.reranking.reranker import Reranker
 from streams.recall.accesses import Accesses
-from streams.recall.answers import answers, archived_answers
+from streams.recall.answers import answers, archived_answers, to_rerank
 from streams.recall.candidates import candidates_of, no_memories_of
 from streams.recall.query import Hits, PreparedQuery, Query
 from streams.recall.ranking import probe, questions
+from streams.recall.reranking import Reranked
 from streams.recall.times import AskedTimes
 from streams.recall.windows import SaidLately
 from streams.runtime.clock import Clock
@@ -33,6 +37,9 @@ from tables.memories.shard import Shard
 from tables.search.window_rows import SaidRows
 
 log = logging.getLogger(__name__)
+
+#: Seconds that a search keeps for the ranking after the reranker's answer, before the time at which it must answer.
+KEPT_SECONDS: Final = 1.0
 
 
 class Recall:
@@ -49,15 +56,19 @@ class Recall:
         partitions: int,
         lifecycle: LifecycleSettings,
         updates: bool = True,
+        reranker: Reranker | None = None,
     ) -> None:
         self._shards, self._said, self._event_log = shards, said, event_log
         self._said_rows = SaidRows()
         self._metrics, self._clock = metrics, clock
         self._partitions, self._lifecycle, self._updates = partitions, lifecycle, updates
-        self._accesses = Accesses()
+        self._reranker, self._accesses = reranker, Accesses()
 
-    async def search(self, query: Query) -> Hits:
+    async def search(self, query: Query, until: float = math.inf) -> Hits:
         """Return the best hits for the query, best first. Call `count` with those that are shown.
+
+        `until` is the time of the event loop's clock at which the search must have answered: it then does not wait
+        for the reranker until that time.
 
         Raises `ShardNotHere` if this worker does not own the user's partition.
         """
@@ -69,11 +80,12 @@ class Recall:
                     return Hits()
                 said = self._said.by(partition, query.user_id) if query.short_term else []
                 if said:
-                    return await self._among_said(query, said, shard)
+                    return await self._among_said(query, said, shard, until)
                 speakers = await shard.call(Shard.speakers_of, query.user_id)
                 if speakers is None:
                     return Hits()
-                return await shard.call(answers, await self._asked(query, speakers, shard))
+                asked = await self._reranked(await self._asked(query, speakers, shard), shard, until)
+                return await shard.call(answers, asked)
 
             return await self._shards.with_model(partition, ranked)
 
@@ -97,7 +109,9 @@ class Recall:
         if used and query.touch:
             self.accessed(query.user_id, used)
 
-    async def _among_said(self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel) -> Hits:
+    async def _among_said(
+        self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel, until: float
+    ) -> Hits:
         """Search a user's memories and window exchanges. Embed only the exchanges that may answer the query."""
         speakers, rows = await shard.call(candidates_of, query, said, self._said_rows)
         if speakers is None and not rows:
@@ -106,7 +120,7 @@ class Recall:
         if rows:
             vectors = await shard.embed_said([row.text for row in rows])
             asked = replace(asked, said=rows, said_vectors=vectors)
-        return await shard.call(answers, asked)
+        return await shard.call(answers, await self._reranked(asked, shard, until))
 
     async def said_by(self, user_id: str) -> list[Memory]:
         """Return the window exchanges that have no memory, newest first, each as the memory that it may become.
@@ -117,14 +131,18 @@ class Recall:
         said = self._said.by(partition, user_id)
         return await self._shards.call(partition, no_memories_of, user_id, said, self._said_rows) if said else []
 
-    async def search_archive(self, query: Query) -> list[SearchHit]:
-        """Return the archived memories that answer the query, best first. This does not count as an access."""
+    async def search_archive(self, query: Query, until: float = math.inf) -> list[SearchHit]:
+        """Return the archived memories that answer the query, best first. This does not count as an access.
+
+        `until` is as in `search`.
+        """
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
             speakers = await shard.call(lambda one: one.archive_rows.speakers_of(query.user_id))
             if speakers is None or not query.text.strip():
                 return []
-            return await shard.call(archived_answers, await self._asked(query, speakers, shard))
+            asked = await self._asked(query, speakers, shard)
+            return await shard.call(archived_answers, await self._reranked(asked, shard, until, archived=True))
 
         return await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
 
@@ -145,6 +163,19 @@ class Recall:
             times=times,
             dense_share=model.dense_share,
         )
+
+    async def _reranked(
+        self, asked: PreparedQuery, shard: ShardModel, until: float, *, archived: bool = False
+    ) -> PreparedQuery:
+        """Return the query with the reranker's scores; without them if there is no reranker, or if it fails."""
+        reranker, query = self._reranker, asked.query
+        if reranker is None or not query.rerank:
+            return asked
+        texts = await shard.call(to_rerank, asked, reranker.candidates, archived=archived)
+        scores = await reranker.scores(query.text, list(texts.values()), until - KEPT_SECONDS)
+        if scores is None:
+            return asked
+        return replace(asked, reranked=Reranked(dict(zip(texts, scores, strict=True)), reranker.candidates))
 
     def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
         """Note an access, at the present time, to the user's memories with these ids."""

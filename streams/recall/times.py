@@ -35,6 +35,8 @@ Scores = npt.NDArray[np.float32]
 IN_WINDOW, NAMES_A_TIME = 1.0, 0.5
 #: The number of best candidates whose times are compared with those of the question, and of hits that show theirs.
 READ: Final = 20
+#: The kind of the memory that tells of the event: it alone is of this kind. See `Raised.kinds`.
+EVENT: Final = 4
 _WHEN: Final = re.compile(
     r"(?i)\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b|什么时候|何时|哪[天年月]"
     "|几[号月点]"
@@ -61,10 +63,15 @@ class Reader:
 
 
 class Raised(NamedTuple):
-    """The raised relevance, and the event from which the question counts, if a memory tells of it."""
+    """The raised relevance, and the event from which the question counts, if a memory tells of it.
+
+    `kinds` are equal for rows that the windows and the event of the question treat alike, int8[n]; None if it has no
+    times.
+    """
 
     relevance: Scores
     event: Event | None = None
+    kinds: npt.NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +134,18 @@ class AskedTimes:
             inside[row] |= self._meets(windows)
             names[row] = bool(windows)
             spans.start[row], spans.end[row] = self._span(int(created_at[row]), windows)
-        relevance = raised(relevance, inside, IN_WINDOW)
+        relevance, kinds = raised(relevance, inside, IN_WINDOW), inside.astype(np.int8)
         if self.when:
             relevance = raised(relevance, names, NAMES_A_TIME)
         event = None if of_event is None else self._event(of_event, allowed, reader)
         if event is not None:
             side = event.side(spans, self.reference.zone)
             relevance, best = raised(relevance, side, ON_SIDE), best[side[best]]
+            kinds += 2 * side.astype(np.int8)
+            kinds[event.row] = EVENT
         if self.order is not None and (self.anchor is None or event is not None):
             relevance = in_order(relevance, best, spans, self.order.first)
-        return Raised(relevance, event)
+        return Raised(relevance, event, kinds)
 
     def _event(self, of_event: Scores, allowed: npt.NDArray[np.bool_], reader: Reader) -> Event | None:
         """Return the memory that tells of the event, if one matches its words well enough."""
@@ -144,7 +153,7 @@ class AskedTimes:
         if self.anchor is None or not len(row) or of_event[row[0]] < IS_EVENT:
             return None
         (memory,), (windows,) = reader.memories(row), reader.windows(row, self.reference.zone)
-        return Event(self.anchor, memory, *self._span(memory.created_at, windows))
+        return Event(self.anchor, int(row[0]), memory, *self._span(memory.created_at, windows))
 
     def _span(self, said: int, spoken: Iterable[Window]) -> tuple[int, int]:
         """Return when it took place: in the first window that it speaks of, or when it was said (epoch ms).

@@ -120,15 +120,16 @@ class UserShards:
             return await self._shards.call(self.partition_of(user_id), method, *args, **kwargs), behind
 
     @asynccontextmanager
-    async def in_time(self, user_id: str) -> AsyncIterator[None]:
-        """Limit the time of a request about the user to `WAIT_SECONDS`.
+    async def in_time(self, user_id: str) -> AsyncIterator[float]:
+        """Limit the time of a request about the user to `WAIT_SECONDS`. Yields its end, by the event loop's clock.
 
         If the request takes longer, raises `ShardComingBack` if the user's partition is being recovered, else
         `TimeoutError`.
         """
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                yield
+            ends = asyncio.get_running_loop().time() + WAIT_SECONDS
+            async with asyncio.timeout_at(ends):
+                yield ends
         except TimeoutError as exc:
             self.say_what_comes_back(user_id, exc)
             raise

@@ -132,5 +132,7 @@ async def talk(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -
         await worker.long_term.stop()
         await worker.shards.close()
         await worker.shards.models.current.stop()
+        if worker._reranker is not None:
+            await worker._reranker.stop()
         if (consumer := cast(Any, worker.context.faust)._consumer) is not None:  # made by a question, never started
             consumer._thread.thread_loop.close()

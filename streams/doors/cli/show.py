@@ -88,11 +88,13 @@ def _held(hit: dict[str, Any]) -> str:
 
 def reasons(results: Sequence[dict[str, Any]]) -> Table:
     """Return a table that explains the rank of each search result. The search must have been made with `explain`."""
-    parts = ("cosine", "cosine_rank", "bm25", "bm25_rank")
-    rows = [(hit["id"], *(hit["explain"][part] for part in parts)) for hit in results]
+    columns = {"cosine": ">cosine", "cosine_rank": ">rank", "bm25": ">BM25", "bm25_rank": ">rank"}
+    if any("rerank_rank" in hit["explain"] for hit in results):
+        columns |= {"rerank_score": ">reranker", "rerank_rank": ">rank"}
+    rows = [(hit["id"], *(hit["explain"].get(part, "") for part in columns)) for hit in results]
     named = [text for hit in results[:1] for text in _times_in(hit["explain"])]
     title = f"Why (times in the question: {plain(', '.join(named))})" if named else "Why"
-    return table(title, ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)
+    return table(title, ("memory", *columns.values()), rows)
 
 
 def _times_in(explain: Mapping[str, Any]) -> Iterator[str]:

@@ -39,9 +39,10 @@ GivenZone = Annotated[
 Explain = Annotated[
     bool,
     Field(
-        description="each result has `explain`: cosine and BM25 with their ranks, and what the question says of "
-        "time: `times` (its windows), `order` (`earliest` or `latest` is `first`) and `anchor` (the event it counts "
-        "from, with the `memory_id` of the memory that tells of it, and when that was; null if none does)"
+        description="each result has `explain`: cosine and BM25 with their ranks; `rerank_score` and `rerank_rank` "
+        "if a reranker has scored it (each model has its own scale); and what the question says of time: `times` "
+        "(its windows), `order` (`earliest` or `latest` is `first`) and `anchor` (the event it counts from, with the "
+        "`memory_id` of the memory that tells of it, and when that was; null if none does)"
     ),
 ]
 

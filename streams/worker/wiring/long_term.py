@@ -8,6 +8,7 @@ from streams.forgetting.forgetters import Forgetters, Named, Tombstones
 from streams.intake.session_notes import SessionNotes
 from streams.memory.agent import Born, LongTermAgent, decoder
 from streams.memory.retention import Read
+from streams.models.reranking.reranker import Reranker
 from streams.models.reworder import ModelReworder
 from streams.recall.reworded_profiles import RewordedProfiles
 from streams.recall.search import Recall
@@ -59,7 +60,13 @@ def reworded_profiles(context: WorkerContext, rating: RatingChat | None) -> Rewo
     return RewordedProfiles(ModelReworder(rating.chat), max(1, rating.settings.concurrency // 4), context.metrics)
 
 
-def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
+def reranker(context: WorkerContext) -> Reranker | None:
+    """Build the model that puts the best hits in order; None if it is off."""
+    settings = context.settings.reranker()
+    return None if settings is None else Reranker(settings, context.metrics)
+
+
+def recall(context: WorkerContext, shards: OwnedShards, intake: Intake, reranker: Reranker | None) -> Recall:
     """Build the search over memories and windows. It also counts accesses to the memories that it finds."""
     return Recall(
         shards=shards,
@@ -70,4 +77,5 @@ def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recal
         partitions=context.partitions,
         lifecycle=context.settings.lifecycle,
         updates=context.settings.memory.updates != "off",
+        reranker=reranker,
     )

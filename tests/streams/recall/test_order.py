@@ -183,7 +183,7 @@ def test_an_event_lasts_for_the_days_of_its_user() -> None:
     moment = parse_timestamp("2025-06-10T21:30:00Z")
     times = AskedTimes.of(["What did I eat while I was in Berlin?"], TODAY)
     assert times.anchor is not None
-    event = Event(times.anchor, memory_of(50), moment, moment + 1)
+    event = Event(times.anchor, 0, memory_of(50), moment, moment + 1)
     hours = [parse_timestamp(f"2025-06-{hour}:00:00Z") for hour in ("09T21", "09T22", "10T21", "10T22")]
     found = event.side(spans(*((hour, hour + 1) for hour in hours)), ZoneInfo("Europe/Oslo"))
     assert found.tolist() == [False, True, True, False]

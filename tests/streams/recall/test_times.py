@@ -196,7 +196,7 @@ def test_only_up_and_never_above_1(rows: Sequence[tuple[float, int, bool]], ques
         return [windows_of("We met last week", int(created[place]), zone) for place in places]
 
     reader = Reader(lambda places: [memory_of(50) for _ in places], windows)
-    raised, _ = times_in(question).raised(relevance, created, allowed, reader)
+    raised, *_ = times_in(question).raised(relevance, created, allowed, reader)
     assert ((raised >= relevance) & (raised <= 1)).all()
     assert read <= READ
 
