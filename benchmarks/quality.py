@@ -2,7 +2,7 @@
 
     python benchmarks/quality.py --data DIR [--longmemeval FILE] [--beam FILE_OR_FOLDER] [--limit 50]
         [--unit message|exchange|session] [--adversarial] [--corrections FILE]…
-        [--backend use] [--model NAME_OR_FOLDER] [--picture quality.png] [--json]
+        [--backend use] [--model NAME_OR_FOLDER] [--rerank NAME_OR_FOLDER] [--picture quality.png] [--json]
 
 `DIR` has `locomo_en.messages.dev.jsonl`, `locomo_en.questions.dev.jsonl`, `locomo_en.users.jsonl` and MemDaily's
 (`memdaily_dedup_zh.…`); missing files are skipped. This repository has no data: each set has its own licence.
@@ -36,6 +36,7 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 # isort: split
 
 import math
+import os
 import shlex
 import sys
 from collections import defaultdict
@@ -56,7 +57,7 @@ from streams.doors.cli.process import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.evidence.asking import answers, fed, without
+from benchmarks.evidence.asking import answers, fed, reranked, without
 from benchmarks.evidence.corrections import Correction, read_corrections
 from benchmarks.evidence.measures import Group, current_first, fused, measured, places_of, ranks_of
 from benchmarks.evidence.picture import draw
@@ -120,6 +121,8 @@ async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> 
                 ranked = orders(hits) if policy == "all" else {"siltstone": hits}
                 for step in STEPS if policy == "all" else ():
                     ranked[f"siltstone without {step}"] = await without(worker, question, step)
+                if policy == "all" and worker.settings.rerank.model:
+                    ranked["siltstone with rerank"] = await reranked(worker, question)
                 for name, order in ranked.items():
                     exchanges = places_of(held(order, "exchange"))
                     if len(pieces) == number:
@@ -202,6 +205,7 @@ def shown(asked: EvidenceSet, figures: Figures) -> Table:
 @click.option("--limit", type=click.IntRange(1), help="Ask this many questions of each set: a first look.")
 @click.option("--backend", default="use", show_default=True, help="The embedding backend.")
 @click.option("--model", default="", help="The embedding model: a name, or a folder.  [default: the backend's]")
+@click.option("--rerank", default="", help="Also rerank by this model; a service: SILTSTONE_RERANK__… in addition.")
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the result; needs matplotlib.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(
@@ -214,10 +218,13 @@ def main(
     limit: int | None,
     backend: str,
     model: str,
+    rerank: str,
     picture: Path | None,
     as_json: bool,
 ) -> None:
     """Measure how well the evidence of questions is found."""
+    if rerank:
+        os.environ["SILTSTONE_RERANK__MODEL"] = rerank
     corrections = read_corrections(correcting)
     sets = list(sets_of(data, lme, beams, adversarial, corrections))
     if not sets:

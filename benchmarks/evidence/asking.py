@@ -33,6 +33,7 @@ from streams.kafka.bulk import producing
 from streams.kafka.clients.broker import embedded_broker
 from streams.recall.dates import ReferenceDate
 from streams.recall.query import Query
+from streams.telemetry.metrics import labelled
 
 #: More memories than any user of the sets has, because the rank of evidence counts however low it is.
 ALL_OF_THEM: Final = 100_000
@@ -43,7 +44,8 @@ STALLED_SECONDS: Final = 120.0
 async def fed(messages: Lines, policy: str, backend: str, model: str) -> AsyncIterator[Siltstone]:
     """A worker that has taken in all messages under a promotion policy, with every session ended.
 
-    What the model needs besides its name, such as prefixes, comes from the environment: `SILTSTONE_EMBEDDING__…`.
+    What the model needs besides its name, such as prefixes, comes from the environment: `SILTSTONE_EMBEDDING__…`. So
+    does a reranker: `SILTSTONE_RERANK__…`.
     """
     ends = {(m["user_id"], m["session_id"]): m["timestamp"] for m in messages}
     records: Lines = messages + [
@@ -105,6 +107,18 @@ async def without(worker: Siltstone, question: Question, step: Literal["updates"
         worker.recall._updates = True
 
 
+async def reranked(worker: Siltstone, question: Question) -> list[SearchHit]:
+    """The same memories in the order of the settings' reranker. It is asked again until it answers in time."""
+    query, began = replace(_query(worker, question, explain=False), rerank=True), time.monotonic()
+    while time.monotonic() - began < STALLED_SECONDS:
+        before = labelled(worker.metrics.rerank).get(("done",), 0)
+        hits = await worker.recall.search(query)
+        if labelled(worker.metrics.rerank).get(("done",), 0) > before:
+            return hits
+        await asyncio.sleep(1)
+    raise click.ClickException("the reranker does not answer in time: see the log, or raise rerank.timeout_seconds")
+
+
 def _query(worker: Siltstone, question: Question, explain: bool) -> Query:
     """Ask at the time that the set says, or after everything that was said."""
     return Query(
@@ -115,5 +129,6 @@ def _query(worker: Siltstone, question: Question, explain: bool) -> Query:
         explain=explain,
         touch=False,
         short_term=False,
+        rerank=False,
         reference=ReferenceDate(question.asked_at or worker.clock.now(), UTC),
     )
