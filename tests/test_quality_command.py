@@ -12,6 +12,7 @@ from benchmarks import quality
 from benchmarks.evidence.asking import answers, fed
 from benchmarks.evidence.sets import line_files
 from benchmarks.evidence.units import held
+from tests.streams.models.reranking.cross_encoders import made
 from tests.test_quality import HAYSTACK, written
 
 pytestmark = pytest.mark.usefixtures("_like_a_command")
@@ -149,3 +150,17 @@ async def test_a_ranking_has_all_memories_so_that_no_session_is_missing(tmp_path
     async with fed(more, "all", "use", "") as worker:
         found = [hits async for _, hits in answers(worker, asked.questions, quiet=True)]
     assert [{session for (session,) in held(hits, "session")} for hits in found] == [{*things}, {*things}]
+
+
+@pytest.mark.slow
+def test_a_rerankers_order_is_a_row_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All others are as without it."""
+    monkeypatch.setenv("SILTSTONE_RERANK__MODEL", "")  # so that it is again unset afterwards
+    monkeypatch.setenv("SILTSTONE_RERANK__TIMEOUT_SECONDS", "8")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    file, model = written(tmp_path / "small.json", [HAYSTACK]), made(tmp_path / "model")
+    done = CliRunner().invoke(quality.main, ["--longmemeval", str(file), "--rerank", str(model), "--json"])
+    assert done.exit_code == 0, done.output
+    by = orjson.loads(done.stdout.splitlines()[-1])["sets"]["small"]["by"]
+    assert by["siltstone with rerank"]["all"]["n"] == 1
+    assert by["siltstone, all"]["all"]["recall_all3"] == 1

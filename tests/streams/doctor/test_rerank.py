@@ -12,6 +12,7 @@ from streams.doctor import Outcome, ReadSettings, examine
 from streams.doctor.rerank import check_rerank
 from tests.streams.models.reranking.cross_encoders import made
 from tests.support.openai_server import Answer, OpenAIServer
+from tests.support.ports import free_port
 
 OK, WARNING, FAILED = Outcome.OK, Outcome.WARNING, Outcome.FAILED
 KEY = "sk-secret-0123456789"
@@ -79,6 +80,13 @@ async def test_a_service_that_fails_says_how(server: OpenAIServer, answer: Answe
     assert outcome is FAILED
     assert told.startswith(f"judge-1 at {server.origin} does not rerank")
     assert what in told
+
+
+async def test_a_wrong_address_is_a_failure(server: OpenAIServer) -> None:
+    """Nobody answers there."""
+    outcome, what, _ = await found(**service(server, base_url=f"http://127.0.0.1:{free_port()}/v1"))
+    assert outcome is FAILED
+    assert "(APIConnectionError): start the service, or correct its URL" in what
 
 
 def write(text: str) -> None:
