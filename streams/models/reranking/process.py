@@ -67,7 +67,7 @@ class RerankProcess:
             self._failures += 1
             if not self._closed:
                 self.start()
-            raise self._waiting from exc
+            raise NotScored(str(self._waiting)) from exc
         except SiltstoneError as exc:
             raise NotScored(str(exc)) from exc
         self._failures = 0

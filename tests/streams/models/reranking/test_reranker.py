@@ -41,6 +41,11 @@ def made(
     return reranker
 
 
+def soon() -> float:
+    """By the event loop's clock."""
+    return asyncio.get_running_loop().time() + 0.05
+
+
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
@@ -162,8 +167,7 @@ async def test_it_does_not_wait_beyond_the_end_that_it_is_given(server: OpenAISe
     """A search that has used up its time is answered without it."""
     reranker = made(server, metrics)
     server.gate.clear()
-    soon = asyncio.get_running_loop().time() + 0.05
-    assert await reranker.scores(QUESTION, TEXTS, until=soon) is None
+    assert await reranker.scores(QUESTION, TEXTS, until=soon()) is None
     assert await reranker.scores(QUESTION, TEXTS, until=0.0) is None
     assert labelled(metrics.rerank) == {("late",): 2}
     server.gate.set()
