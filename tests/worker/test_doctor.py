@@ -617,6 +617,7 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         "data": OK,
         "shards": OK,
         "judge": OK,
+        "rerank": OK,
         "checkpoints": OK,
         "access": OK,
         "http": OK,
