@@ -31,7 +31,7 @@ def pieces_of(
     """The evidence in pieces of the unit: two pieces in one exchange, or in one session, are one.
 
     `exchanges` are the places of messages in a ranking of exchanges that lost nothing, `sessions` the session of each
-    message, so the pieces are the same for all rankings, whatever these lost.
+    message, so the pieces are the same for all rankings, also for those that lost some.
     """
     if unit == "exchange":
         return units_of(evidence, exchanges)

@@ -61,7 +61,7 @@ class Relevance(NamedTuple):
 
 
 def relevance_of(asked: PreparedQuery, gathered: Gathered) -> Relevance:
-    """Rank the candidates of a query, whatever its minimum of relevance."""
+    """Rank the candidates of a query, also those below its minimum of relevance."""
     candidates, dense, reader, said = gathered
     query, lifecycle = asked.query, asked.lifecycle
     parts = len(asked.parts)  # behind them is the event from which the question counts, if there is one
