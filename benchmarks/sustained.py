@@ -1,11 +1,12 @@
 """A steady load, end to end: how old are promotions when they are in long-term memory, and does a backlog grow?
 
-    python benchmarks/sustained.py [--rate 500 | --search] [--seconds 60] [--what promoted]
+    python benchmarks/sustained.py [--rate 500 | --search] [--seconds 60] [--what promoted] [--backend use]
         [--bootstrap-servers HOST:PORT] [--json]
 
-`siltstone worker` runs with default settings, including summaries, in its own processes; so does the embedded broker,
-unless another Kafka is given. The load is the chat of `intake.py`, produced on a schedule that nothing slows down
-(`load/open_loop.py`). Each session first gets a dozen exchanges, so that rolling promotion is under way.
+`siltstone worker` runs with default settings and the given embedding, including summaries, in its own processes; so
+does the embedded broker, unless another Kafka is given. The load is the chat of `intake.py`, produced on a schedule
+that nothing slows down (`load/open_loop.py`). Each session first gets a dozen exchanges, so that rolling promotion is
+under way.
 
 **Age**: each promotion's record carries the timestamp of the message that closed its exchange, and the worker
 observes its age when the transaction is committed. `p50_ms`, `p99_ms` and `max_ms` are of all promotions of the load,
@@ -61,7 +62,7 @@ from benchmarks.load.samples import PROMOTED, WHAT, Samples, What
 from benchmarks.load.topics import deleted_afterwards, of_its_own
 from benchmarks.worker import WorkerProcess, kafka_at, working
 from schemas.errors import SiltstoneError
-from schemas.settings import KafkaSettings
+from schemas.settings import ONE_MODEL, KafkaSettings
 from schemas.topics import CONVERSATIONS, LONG_TERM, SUMMARY_REQUESTS, Topics, key_of, partition_of
 from streams.doors.cli.process import run
 from streams.kafka.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, embedded_broker, ensure_topics
@@ -132,14 +133,16 @@ def _remembered(number: int, value: bytes) -> bytes:
     return orjson.dumps(record)
 
 
-async def measure(place: Place, rate: int, seconds: float, promotions_only: bool, what: What = PROMOTED) -> Figures:
+async def measure(
+    place: Place, rate: int, seconds: float, promotions_only: bool, what: What = PROMOTED, backend: str = "use"
+) -> Figures:
     """Measure one rate, with its own worker; `failed` has a line for each reason why the run does not count."""
     partitions, count = place.kafka.partitions, max(1, round(SAMPLES_A_SECOND * seconds))
     timed = round((rate - what.messages * SAMPLES_A_SECOND) * seconds)
     warm = max(LEAST_USERS * MESSAGES_A_USER - timed, round(timed * WARM_SHARE))
     records = load_of(warm + timed, partitions, promotions_only)
     with tempfile.TemporaryDirectory() as folder:
-        settings = {"KAFKA__REPLICATION": str(place.kafka.replication)}
+        settings = {"KAFKA__REPLICATION": str(place.kafka.replication), "EMBEDDING__BACKEND": backend}
         async with place.prepared() as loop, working(place.kafka, Path(folder), settings) as worker:
             samples = Samples(loop, worker.http, partitions, count, what)
             run_of = _Run(place, worker, loop, samples, rate, seconds)
@@ -411,6 +414,9 @@ def table(figures: Figures) -> Table:
 @click.option(
     "--what", type=click.Choice([*WHAT]), default="promoted", show_default=True, help="What samples look for."
 )
+@click.option(
+    "--backend", type=click.Choice(sorted(ONE_MODEL)), default="use", show_default=True, help="Its embedding."
+)
 @click.option("--promotions-only", is_flag=True, help="Every exchange is promoted.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(
@@ -421,6 +427,7 @@ def main(
     partitions: int,
     replication: int,
     what: str,
+    backend: str,
     promotions_only: bool,
     as_json: bool,
 ) -> None:
@@ -432,7 +439,7 @@ def main(
         async def measured(one: int) -> Figures:
             say(f"{one:,} messages/s for {lasting:g} s …")
             place = place_at(broker, bootstrap_servers, partitions, replication)
-            return await measure(place, one, lasting, promotions_only, WHAT[what])
+            return await measure(place, one, lasting, promotions_only, WHAT[what], backend)
 
         try:
             figures = run(search(measured, rate or FIRST_RATE, say) if searching else measured(rate or 500))
