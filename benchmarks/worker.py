@@ -102,12 +102,6 @@ class WorkerProcess:
                 await self.kill()
         return time.monotonic() - started
 
-    def model_rss_mb(self) -> float:
-        """Resident memory of the process with the embedding model, which is the largest that the worker started."""
-        pid = self._process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return max((_resident_mb(int(child)) for child in children), default=0.0)
-
     def last_words(self) -> str:
         """The end of its log."""
         return self._log.read_text()[-500:]

@@ -23,8 +23,7 @@ class Used(NamedTuple):
 class Processes:
     """What each process has used between two moments.
 
-    A worker's children without their own names are identified by their size: the largest has the embedding model, the
-    next one writes summaries.
+    A worker's children have the names with which it starts them, such as `embedding` and `summaries`.
     """
 
     def __init__(self, worker: int, broker: int | None) -> None:
@@ -52,12 +51,7 @@ class Processes:
     def _named(self, now: dict[int, Used]) -> dict[str, int]:
         ours = {"worker": self._worker, "producer": os.getpid(), "broker": self._broker}
         names = {name: pid for name, pid in ours.items() if pid in now}
-        children = [pid for pid in now if pid not in names.values()]
-        said = {pid: _own_name(pid) for pid in children}
-        free = [name for name in ("embedding", "summaries") if name not in said.values()]
-        for pid in sorted(children, key=lambda pid: -self._peak[pid]):
-            names[said[pid] or (free.pop(0) if free else f"child-{pid}")] = pid
-        return names
+        return names | {_name(pid): pid for pid in now if pid not in names.values()}
 
     def _look(self) -> dict[int, Used]:
         ours = [self._worker, os.getpid(), *([] if self._broker is None else [self._broker])]
@@ -82,10 +76,10 @@ def _command(pid: int) -> bytes:
     return b""
 
 
-def _own_name(pid: int) -> str:
-    """The process's own name; empty if it has only Python's."""
-    name = Path(f"/proc/{pid}/comm").read_text().strip()
-    return "" if name.startswith("python") else name
+def _name(pid: int) -> str:
+    """The name with which a worker has started the process, the last argument of its command line."""
+    *_, name = _command(pid).rstrip(b"\0").split(b"\0")
+    return name.decode() or f"child-{pid}"
 
 
 def _used(pid: int) -> Used:

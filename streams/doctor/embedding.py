@@ -34,7 +34,7 @@ async def load(settings: EmbeddingSettings) -> Model | Finding:
     """
     if settings.backend == "openai":
         return await _asked(settings)
-    process = CalledProcess({})
+    process = CalledProcess("embedding", {})
     try:
         loaded = await process.call(_load, settings)
     except ProcessDied:

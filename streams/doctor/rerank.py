@@ -70,7 +70,7 @@ async def _asked(rerank: RerankSettings) -> float | str:
 
 async def _loaded(rerank: RerankSettings) -> float | str:
     """Return the seconds that a local model took, without loading it, or an error text."""
-    process = model_process()
+    process = model_process("reranking")
     try:
         return await process.call(_timed, rerank.model, *_texts(rerank))
     except ProcessDied:

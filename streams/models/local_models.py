@@ -13,12 +13,12 @@ from schemas.one_blas_thread import ONE_THREAD
 from streams.runtime.called_process import CalledProcess
 
 
-def model_process(kept: Mapping[str, str] = os.environ) -> CalledProcess:
-    """Return a process that computes with one thread, unless the environment variables `kept` say otherwise.
+def model_process(name: str, kept: Mapping[str, str] = os.environ) -> CalledProcess:
+    """Return a process with this name that computes with one thread, unless the variables `kept` say otherwise.
 
     More threads would use processor time even while they wait, and would slow down a busy machine.
     """
-    return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
+    return CalledProcess(name, {key: value for key, value in ONE_THREAD.items() if key not in kept})
 
 
 def library_model(kind: Literal["SentenceTransformer", "CrossEncoder"], model: str, section: str) -> Any:

@@ -35,7 +35,9 @@ class ProcessDied(Exception):
 class CalledProcess:
     """A child process with additional environment `variables` and a higher `niceness`. The first call starts it.
 
-        process = CalledProcess(ONE_THREAD)
+    Its `name` is the last argument of its command line, so that an operator recognizes it in a list of processes.
+
+        process = CalledProcess("embedding", ONE_THREAD)
         answer = await process.call(function, *arguments)
         await process.close()
 
@@ -43,8 +45,8 @@ class CalledProcess:
     exceptions are pickled. On Linux, the child is killed when this process ends for any reason.
     """
 
-    def __init__(self, variables: Mapping[str, str], niceness: int = 0) -> None:
-        self._variables, self._niceness = variables, niceness
+    def __init__(self, name: str, variables: Mapping[str, str], niceness: int = 0) -> None:
+        self._name, self._variables, self._niceness = name, variables, niceness
         self._child: subprocess.Popen[bytes] | None = None
         self._connected: asyncio.Task[_Connection] | None = None
 
@@ -96,7 +98,7 @@ class CalledProcess:
     def _spawned(self, descriptor: int) -> subprocess.Popen[bytes]:
         path = os.pathsep.join(filter(None, sys.path))
         return subprocess.Popen(
-            [sys.executable, "-m", _PROGRAM, str(descriptor), str(os.getpid()), str(self._niceness)],
+            [sys.executable, "-m", _PROGRAM, str(descriptor), str(os.getpid()), str(self._niceness), self._name],
             stdin=subprocess.DEVNULL,
             pass_fds=[descriptor],
             env={**os.environ, **self._variables, "PYTHONPATH": path},

@@ -1,6 +1,7 @@
-"""`python -m streams.runtime.calls FD PARENT NICENESS`: runs the function calls that arrive over a socket.
+"""`python -m streams.runtime.calls FD PARENT NICENESS NAME`: runs the function calls that arrive over a socket.
 
-It is the child of a `CalledProcess`: it answers one call after the other, until the socket is closed.
+It is the child of a `CalledProcess`: it answers one call after the other, until the socket is closed. NAME is for
+those who look at the list of processes.
 
 A frame consists of eight bytes, which give the length of a pickle, and of this pickle. For a call it is (function,
 arguments), and for the answer it is (True, result) or (False, exception).
@@ -52,7 +53,7 @@ def _raised(exc: Exception) -> bytes:
 
 
 if __name__ == "__main__":
-    descriptor, parent, niceness = map(int, sys.argv[1:])
+    descriptor, parent, niceness = map(int, sys.argv[1:4])
     die_with_parent(parent)
     os.nice(niceness)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # otherwise functions could print into the parent's stdout

@@ -84,4 +84,4 @@ class ExtractionProcess:
 
 
 def _process() -> CalledProcess:
-    return CalledProcess(ONE_THREAD, EXTRACTION_NICE)
+    return CalledProcess("summaries", ONE_THREAD, EXTRACTION_NICE)

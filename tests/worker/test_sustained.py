@@ -18,6 +18,7 @@ from benchmarks.load.open_loop import Delivered, OpenLoop, Record
 from benchmarks.load.processes import Processes
 from benchmarks.load.samples import PROMOTED, SAID, Samples, What, asking_times
 from benchmarks.sustained import kept_per_s, search
+from streams.runtime.called_process import CalledProcess
 from streams.telemetry.metrics import Metrics
 
 INFINITE = float("inf")
@@ -167,6 +168,15 @@ async def test_a_search_takes_no_failed_run_for_a_good_one() -> None:
 
     told = await search(measured, 250, lambda _: None)
     assert (told["sustained_per_s"], told["limited_by"]) == (250, "something")
+
+
+async def test_a_child_of_the_worker_has_its_own_figures() -> None:
+    child = CalledProcess("embedding", {})
+    await child.call(os.getpid)
+    cpu, rss = Processes(os.getpid(), None).used()
+    await child.close()
+    assert cpu["embedding"] >= 0
+    assert rss["embedding"] > 1
 
 
 def test_a_process_that_works_is_seen_to() -> None:

@@ -86,7 +86,7 @@ def _process(settings: EmbeddingSettings) -> CalledProcess:
     For a transformer, environment variables can set the number of threads. `use` ignores these variables, because a
     second thread makes it no faster; `e5` always computes with one thread.
     """
-    return model_process(kept={}) if settings.backend in ONE_MODEL else model_process()
+    return model_process("embedding", kept={}) if settings.backend in ONE_MODEL else model_process("embedding")
 
 
 _in_process: list[Embedder] = []

@@ -26,7 +26,7 @@ class RerankProcess:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._process = model_process()
+        self._process = model_process("reranking")
         self._place = asyncio.Semaphore(1)
         self._waiting: NotScored | None = NotScored(_LOADING, late=True)
         self._failures = 0
@@ -78,7 +78,7 @@ class RerankProcess:
             if self._failures:
                 await self._process.close()
                 await asyncio.sleep(BACKOFF.after(self._failures))
-                self._process = model_process()
+                self._process = model_process("reranking")
             try:
                 await self._process.call(_load_model, self._model)
             except SiltstoneError as exc:

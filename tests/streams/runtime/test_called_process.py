@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -18,7 +19,7 @@ from tests.support.waiting import until
 
 @pytest_asyncio.fixture
 async def process() -> AsyncIterator[CalledProcess]:
-    one = CalledProcess({"SILTSTONE_TEST": "1"})
+    one = CalledProcess("test", {"SILTSTONE_TEST": "1"})
     yield one
     await one.close()
 
@@ -56,9 +57,16 @@ async def test_it_has_the_variables_and_ours_stay_as_they_were(process: CalledPr
 
 
 async def test_it_gives_way_where_it_should() -> None:
-    one = CalledProcess({}, niceness=7)
+    one = CalledProcess("test", {}, niceness=7)
     assert await one.call(os.nice, 0) == min(19, os.nice(0) + 7)
     await one.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its command line is read in /proc")
+async def test_its_name_is_in_the_list_of_processes(process: CalledProcess) -> None:
+    pid = await process.call(os.getpid)
+    command = await asyncio.to_thread(Path(f"/proc/{pid}/cmdline").read_bytes)
+    assert command.endswith(b"\0test\0")
 
 
 async def test_what_a_function_raises_is_raised(process: CalledProcess) -> None:
@@ -101,7 +109,7 @@ async def test_one_that_cannot_be_started_says_so(process: CalledProcess, monkey
 
 async def test_nothing_is_left_of_one_that_is_closed() -> None:
     """Though it was at work."""
-    one = CalledProcess({})
+    one = CalledProcess("test", {})
     await one.call(_told, 0)
     waiting = asyncio.ensure_future(one.call(_told, 1, 30))
     await asyncio.sleep(0.1)
@@ -115,7 +123,7 @@ async def test_nothing_is_left_of_one_that_is_closed() -> None:
 @pytest.mark.slow
 async def test_it_ends_when_nobody_can_ask_it_any_more() -> None:
     """As where its parent dies on a system that tells no child."""
-    one = CalledProcess({})
+    one = CalledProcess("test", {})
     await one.call(_told, 0)
     assert one._connected is not None
     (await one._connected).close()

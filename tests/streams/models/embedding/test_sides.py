@@ -315,7 +315,7 @@ async def test_a_models_prompts_are_used(folders: Callable[..., str], monkeypatc
 
 async def in_a_process(function: Callable[..., T], *given: object) -> T:
     """The library leaves threads, loggers and variables behind."""
-    process = CalledProcess({"HF_HUB_OFFLINE": "1"})
+    process = CalledProcess("embedding", {"HF_HUB_OFFLINE": "1"})
     try:
         return await process.call(function, *given)
     finally:

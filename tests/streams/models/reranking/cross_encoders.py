@@ -17,6 +17,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+ROOT = Path(__file__).resolve().parents[4]
 WORDS = "where does ann live in oslo the train was late my cat is called pepper i we harmless weather fine"
 
 
@@ -35,7 +36,8 @@ def scored(folder: Path, question: str, texts: Sequence[str]) -> list[float]:
 def _run(*words: str) -> bytes:
     if importlib.util.find_spec("sentence_transformers") is None:
         pytest.skip("needs the extra test-all")
-    return subprocess.run([sys.executable, "-m", __name__, *words], check=True, stdout=subprocess.PIPE).stdout
+    command = [sys.executable, "-m", __name__, *words]
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
 
 
 def _make(folder: Path, labels: int) -> None:
