@@ -147,6 +147,7 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("SILTSTONE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", *SUMMARY_VARIABLES):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SILTSTONE_EMBEDDING__BACKEND", "use")  # also of processes; not what is installed here
 
 
 @pytest.fixture(autouse=True, scope="session")

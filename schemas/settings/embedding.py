@@ -43,8 +43,9 @@ class EmbeddingSettings(Section):
     """The model that turns texts into vectors. `Settings.embedder` resolves an empty key.
 
     `model` is a name, or a folder if the backend is `sentence-transformers`. If it is empty, the backend's default is
-    used. The backends `use` and `e5` have only one model. Only the backend `openai` uses `api_key`, `base_url`,
-    `timeout_seconds`, `dimensions` and the input types.
+    used. The backends `use` and `e5` have only one model. `auto` is one of these two: the one with which the memories
+    in the data directory were embedded. In a new data directory, it is `e5` if it is installed, else `use`. Only the
+    backend `openai` uses `api_key`, `base_url`, `timeout_seconds`, `dimensions` and the input types.
 
     Many models distinguish questions from documents (memories) by a prefix or by a parameter of the request. `use`
     does not, and `e5` has fixed prefixes. A prefix of None stands for the prompt in the model's own configuration if
@@ -52,7 +53,7 @@ class EmbeddingSettings(Section):
     model counts as another model; those for questions can be changed at any time.
     """
 
-    backend: Literal["use", "e5", "sentence-transformers", "openai"] = "use"
+    backend: Literal["auto", "use", "e5", "sentence-transformers", "openai"] = "auto"
     model: Annotated[str, Field(validate_default=True)] = ""
     batch_size: Annotated[int, Field(ge=1, le=2048)] = 64
     api_key: ApiKey = SecretStr("")

@@ -25,6 +25,7 @@ from streams.doctor import access, broker, checkpoints, data, embedding, http, m
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, ReadSettings
 from streams.doctor.waiting import in_daemon
+from streams.models.embedding.choice import embedder_of
 
 __all__ = ["Finding", "Outcome", "ReadSettings", "examine"]
 
@@ -186,7 +187,7 @@ async def _embedding(
     settings: Settings, shards: asyncio.Future[data.Shards], kept: asyncio.Future[checkpoints.Kept]
 ) -> list[Finding]:
     started = time.monotonic()
-    embedder = settings.embedder()
+    embedder = await in_daemon(partial(embedder_of, settings))
     model = await embedding.load(embedder)
     if isinstance(model, Finding):
         return [model]

@@ -88,7 +88,7 @@ def untold(settings: EmbeddingSettings, model: Model) -> list[Finding]:
         warning(
             CHECK,
             f"{settings.model} is not told what is a question and what is a document, so searches find less",
-            "set `embedding.query_prefix` and the like: docs/run.md, Questions and documents",
+            "set `embedding.query_prefix` and the like: docs/choosing-a-model.md, Questions and documents",
         )
     ]
 

@@ -294,8 +294,11 @@ def named(settings: EmbeddingSettings) -> str:
 def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
     """Return the settings to write into the configuration, by key, so that the next start uses the model `wanted`.
 
-    `before` are the present settings. A value of None means that its key must be removed from the configuration.
+    `before` are the present settings. A value of None means that its key must be removed from the configuration. If
+    the present settings leave the choice to the worker, nothing has to change for an embedded model.
     """
+    if before.backend == "auto" and wanted.backend in ONE_MODEL:
+        return {}
     keys: dict[str, Any] = {"embedding.backend": wanted.backend}
     if wanted.backend not in ONE_MODEL:
         keys["embedding.model"] = wanted.model

@@ -57,7 +57,7 @@ class Jobs:
         settings, shards = context.settings, storage.shards
         event_log, metrics, clock = context.event_log, context.metrics, context.clock
         self._context, self._summaries, self._newest_forgetting = context, summaries, 0
-        self.reembedder = Reembedder(shards, context.gate, settings.embedder())
+        self.reembedder = Reembedder(shards, context.gate, storage.embedder)
         self.refining = (
             None
             if rater is None

@@ -48,6 +48,30 @@ def path_of(folder: Path, number: int) -> Path:
     return folder / f"vectors-{number:d}.f32"
 
 
+def recorded_dimensions(data_dir: Path) -> list[int]:
+    """Return the dimension of each shard's vectors in a data directory, for the shards that have a file of vectors.
+
+    Only the files' heads are read, so another process may have the shards open. If a shard has more than one file, it
+    is the dimension of the one with the lowest number: the others are being made for another model.
+    """
+    found: dict[Path, Head] = {}
+    for path in (data_dir / "shards").glob("*/vectors-*.f32"):
+        if path.parent.name.isdecimal() and (head := _head_of(path)) is not None:
+            held = found.get(path.parent)
+            found[path.parent] = head if held is None else min(held, head, key=lambda one: one.number)
+    return [found[folder].dimension for folder in sorted(found)]
+
+
+def _head_of(path: Path) -> Head | None:
+    """Return the head of a file of vectors; None if it is missing, empty, or no such file."""
+    try:
+        with path.open("rb") as file:
+            mark, shard, number, dimension = _HEAD.unpack(file.read(_HEAD.size))
+    except (OSError, struct.error):
+        return None
+    return Head(uuid.UUID(bytes=shard), number, dimension) if mark == _MARK else None
+
+
 def digests(vectors: Matrix) -> Digests:
     """Return a digest, uint64, of each vector of float32[n, d]. Different vectors almost never have the same digest.
 

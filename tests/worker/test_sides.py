@@ -151,6 +151,13 @@ def test_only_what_the_backend_uses_is_to_be_set(
     assert to_set(wanted, before) == named | keys
 
 
+def test_a_backend_auto_stays_for_embedded_models_only() -> None:
+    auto = EmbeddingSettings()
+    assert to_set(EmbeddingSettings(backend="e5"), auto) == {}
+    other = EmbeddingSettings(backend="openai", model="m")
+    assert to_set(other, auto) == {"embedding.backend": "openai", "embedding.model": "m"}
+
+
 def test_a_worker_is_sent_only_the_fields_that_are_set() -> None:
     """A worker of an older version refuses unknown fields."""
     assert requested(EmbeddingSettings(backend="openai", model="m")) == {"backend": "openai", "model": "m"}

