@@ -55,7 +55,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.load.topics import TOLD, deleted_afterwards, of_its_own
 from schemas.errors import SiltstoneError
-from schemas.settings import AgentsSettings, HttpSettings, KafkaSettings, MemorySettings, Settings
+from schemas.settings import AgentsSettings, EmbeddingSettings, HttpSettings, KafkaSettings, MemorySettings, Settings
 from schemas.settings.agents import SummarySettings
 from schemas.times import iso
 from schemas.topic_specs import topic_specs
@@ -180,6 +180,7 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT, looked_at: bool = False)
             data_dir=job.folder,
             kafka=job.kafka,
             http=HttpSettings(port=0),
+            embedding=EmbeddingSettings(backend="use"),
             memory=MemorySettings(capacity=capacity),
             agents=AgentsSettings(summary=SummarySettings(enabled=job.summaries)),
         )

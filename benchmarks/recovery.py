@@ -36,7 +36,7 @@ from benchmarks.intake import FIRST_AT, SMALL_TALK
 from schemas.conversations import Role
 from schemas.exchanges import Exchange, Message
 from schemas.sessions import Session
-from schemas.settings import AnalyticsSettings, HttpSettings, KafkaSettings, Settings
+from schemas.settings import AnalyticsSettings, EmbeddingSettings, HttpSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.doors.cli import running
 from streams.doors.cli.process import configure_logging, run
@@ -199,6 +199,7 @@ async def measure(rows: int, partitions: int) -> dict[str, float | int]:
             data_dir=Path(folder),
             kafka=kafka,
             http=HttpSettings(port=0),
+            embedding=EmbeddingSettings(backend="use"),
             analytics=AnalyticsSettings(enabled=False),
         )
         await ensure_topics(kafka)

@@ -65,6 +65,7 @@ from streams.worker.wiring import intake
 Figures = dict[str, float | int | str]
 
 SAMPLES: Final = Path(__file__).resolve().parents[1] / "streams" / "samples" / "chats.jsonl"
+EMBEDDING: Final = EmbeddingSettings(backend="use")
 #: Rounds of the samples that are interleaved.
 TOGETHER: Final = 50
 BARE_BATCHES: Final = 40
@@ -166,7 +167,7 @@ class Times:
 
 async def backfill(kafka: KafkaSettings, folder: Path) -> tuple[dict[str, int], float, Times]:
     """The replay's counts, its seconds, and the parts of its time."""
-    settings = Settings(data_dir=folder / "data", kafka=kafka)
+    settings = Settings(data_dir=folder / "data", kafka=kafka, embedding=EMBEDDING)
     into = folder / "into"
     asked = ReplayOptions(EARLIEST, NOW, (), True, kafka.topic_prefix, kafka.partitions)
     started = time.perf_counter()
@@ -184,7 +185,7 @@ def _tell(done: int, total: int, note: str = "") -> None:
 
 def bare(texts: Sequence[str]) -> float:
     """Texts a second of the model alone."""
-    model = load_embedder(EmbeddingSettings())
+    model = load_embedder(EMBEDDING)
     started = time.perf_counter()
     for first in range(0, len(texts), SLICE):
         model.embed(texts[first : first + SLICE], "document")
@@ -192,7 +193,7 @@ def bare(texts: Sequence[str]) -> float:
 
 
 async def measure(messages: int, partitions: int, say: Callable[[str], None]) -> Figures:
-    size = EmbeddingSettings().batch_size
+    size = EMBEDDING.batch_size
     with embedded_broker() as broker, tempfile.TemporaryDirectory() as folder:
         kafka = kafka_at(broker, "replay", partitions)
         await ensure_topics(kafka)

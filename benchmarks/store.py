@@ -61,7 +61,7 @@ from rich.table import Table
 from schemas.events import Parts, Promotion
 from schemas.ids import event_id, memory_id
 from schemas.memories import State
-from schemas.settings import LifecycleSettings, LongTermSettings, Settings
+from schemas.settings import EmbeddingSettings, LifecycleSettings, LongTermSettings
 from schemas.topics import Topics
 from streams.doors.cli.process import COLLECT_AFTER
 from streams.kafka.commit.outbox import Outbox
@@ -254,7 +254,7 @@ class Siltstone:
         self._filled, self._filling = 0, 0.0
         clock = EventClock()
         clock.observe(FIRST_AT)
-        embedding = Embedding(Settings.load().embedder())
+        embedding = Embedding(EmbeddingSettings(backend="use"))
         embedding._backend = self._given
         self._runner.run(self._start(embedding))
         self._recall = Recall(

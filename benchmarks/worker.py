@@ -127,7 +127,8 @@ async def working(
 ) -> AsyncIterator[WorkerProcess]:
     """A worker with its data in `folder`, until the block ends. `settings` are variables without `SILTSTONE_`.
 
-    The block begins when the worker is ready, unless `ready` is false. `environment` has variables of other programs.
+    Its embedding is `use`, also if `e5` is installed, unless they name another one. The block begins when the worker
+    is ready, unless `ready` is false. `environment` has variables of other programs.
     """
     with reserved_port() as port:
         names = ("bootstrap_servers", "topic_prefix", "group_id", "partitions")
@@ -135,6 +136,7 @@ async def working(
         given = {
             "DATA_DIR": str(folder / "data"),
             "HTTP__PORT": str(port),
+            "EMBEDDING__BACKEND": "use",
             **{f"KAFKA__{name.upper()}": str(getattr(kafka, name)) for name in (*names, *timeouts)},
             **settings,
         }
