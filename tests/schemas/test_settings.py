@@ -14,8 +14,9 @@ from schemas.settings import CONFIG_VARIABLE, DEFAULT_MODEL, OPENAI_EMBEDDINGS, 
 
 
 @pytest.fixture(autouse=True)
-def _no_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key of the machine's own."""
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key of the machine's own, and not the other tests' embedding."""
+    monkeypatch.delenv("SILTSTONE_EMBEDDING__BACKEND")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -90,7 +91,7 @@ def problems() -> list[str]:
         ("memory.scoring.content_value", 2),
         ("memory.scoring.concurrency", 8),
         ("memory.scoring.timeout_seconds", 20),
-        ("embedding.backend", "use"),
+        ("embedding.backend", "auto"),
         ("embedding.model", "paraphrase-multilingual-MiniLM-L12-v2"),
         ("long_term.access_increment", 2),
         ("long_term.near_copy", 0.95),

@@ -350,8 +350,14 @@ def test_a_shard_that_cannot_be_used_fails(tmp_path: Path) -> None:
 # Embedding
 
 
+@pytest.fixture
+def _embedding_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable says which embedding it is."""
+    monkeypatch.delenv("SILTSTONE_EMBEDDING__BACKEND")
+
+
 async def test_the_model_is_loaded_for_real() -> None:
-    assert await load(EmbeddingSettings()) == Model("use-multilingual-v3", 512)
+    assert await load(EmbeddingSettings(backend="use")) == Model("use-multilingual-v3", 512)
 
 
 async def test_a_model_that_is_not_there_is_a_failure() -> None:
@@ -397,6 +403,7 @@ async def test_an_embedding_service_that_fails_says_how(service: OpenAIServer, a
     assert KEY not in found.what + found.todo
 
 
+@pytest.mark.usefixtures("_embedding_by_file")
 async def test_an_embedding_service_without_a_key_is_a_finding() -> None:
     """And the other checks go on."""
     write("embedding: {backend: openai}\nkafka: {bootstrap_servers: '127.0.0.1:1'}\nhttp: {port: 0}")
@@ -405,6 +412,7 @@ async def test_an_embedding_service_without_a_key_is_a_finding() -> None:
     assert told["embedding"].what.startswith("embedding.api_key: the backend openai needs a key")
 
 
+@pytest.mark.usefixtures("_embedding_by_file")
 async def test_an_embedding_service_is_not_asked_where_the_llms_settings_are_wrong(service: OpenAIServer) -> None:
     """Its key may be theirs."""
     write("embedding: {backend: openai}\nllm: {api_key: k, base_url: nowhere}\nhttp: {port: 0}")
@@ -625,6 +633,7 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("_embedding_by_file")
 async def test_wrong_files_for_tls_are_a_finding_of_the_broker() -> None:
     write("kafka: {security_protocol: SSL, ssl_cafile: /nowhere.pem}\nembedding: {backend: magic}\nhttp: {port: 0}")
     found = await examine(ReadSettings.now())
