@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
+from schemas.embedding_models import USE
 from schemas.lifecycle import wanted_states
 from schemas.memories import SearchHit, ShownState, State
 from schemas.settings import LifecycleSettings
 from streams.models.embedding.calibration import Scale
-from streams.models.embedding.known import DENSE_SHARE
 from streams.recall.dates import ReferenceDate
 from streams.recall.filtering import Condition, HeldAt
 from streams.recall.reranking import Reranked
@@ -99,7 +99,7 @@ class PreparedQuery:
     said_vectors: Vectors | None = None
     updates: bool = True
     times: AskedTimes | None = None
-    dense_share: float = DENSE_SHARE
+    dense_share: float = USE.dense_share
     reranked: Reranked | None = None
 
     @property

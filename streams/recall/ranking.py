@@ -23,8 +23,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.embedding_models import USE
 from streams.models.embedding.calibration import COSINE, Scale
-from streams.models.embedding.known import DENSE_SHARE
 from tables.search.terms import MOST, Terms, Words, hash_of
 from tables.search.tokens import tokens, weight
 
@@ -202,7 +202,7 @@ EVEN_DEVIATIONS: Final = 3.0
 SOFTNESS: Final = 1.5
 
 
-def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE, dense_share: float = DENSE_SHARE) -> Scores:
+def fuse(dense: Scores, lexical: Scores, cosine: Scale = COSINE, dense_share: float = USE.dense_share) -> Scores:
     """Return the relevance (0..1) of each memory from its cosine and its BM25, both of shape ``[..., n]``.
 
     Cosine and BM25 are each divided by their spread over the user's memories for this query. So the score that

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from schemas.embedding_models import measured_model
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
-from streams.models.embedding import calibration, known
+from streams.models.embedding import calibration
 from streams.models.embedding.calibration import COSINES, Scales
 from streams.models.local_models import library_model
 
@@ -61,7 +62,7 @@ class Model:
     @property
     def dense_share(self) -> float:
         """The weight of a memory's cosine in its relevance. The rest is the weight of its BM25."""
-        return known.dense_share(self.name)
+        return measured_model(self.name).dense_share
 
 
 class UseEmbedder:
