@@ -319,10 +319,10 @@ class AsyncMemory(AsyncConnection):
         *,
         user_id: str | None = None,
         limit: int = 10,
-        min_similarity: float = 0.5,
+        min_similarity: float | None = None,
         at_least: AtLeast = None,
     ) -> answers.Related:
-        """Memories that are linked to a memory, or whose cosine similarity to it is at least `min_similarity`."""
+        """Linked memories, and those with a cosine of at least `min_similarity` (None: the embedding model's own)."""
         return await self._answer(
             calls.related(memory_id, at_least, user_id=user_id, limit=limit, min_similarity=min_similarity)
         )

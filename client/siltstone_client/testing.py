@@ -314,7 +314,7 @@ class InMemorySiltstone(InMemoryTransport):
                 other = user.memories[one.target_id if one.source_id == held.id else one.source_id]
                 found.append(shown_relation(held, other, one))
         linked = {one["id"] for one in found}
-        least = float(fields.get("min_similarity") or 0)
+        least = float(fields.get("min_similarity", 0.5))
         others = [one for one in user.memories.values() if one.id != held.id and str(one.id) not in linked]
         found += [shown_relation(held, one, None) for one in others if relevance(held.text, one.text) >= least]
         return 200, {"id": memory_id, "related": found[: int(fields.get("limit") or _TOP_K)]}

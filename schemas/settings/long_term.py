@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from schemas.settings.section import Days, Section
+from schemas.settings.section import Days, OwnCosine, Section
 
 
 class SupersedeSettings(Section):
@@ -14,8 +14,8 @@ class SupersedeSettings(Section):
 
     enabled: bool = True
     candidates: Annotated[int, Field(ge=1, le=20, description="older memories shown in one question")] = 3
-    min_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
-        default=0.35, description="least similarity of an older memory; chosen for the embeddings `use`"
+    min_cosine: OwnCosine = Field(
+        default=None, description="least similarity of an older memory; null: by the embedding model"
     )
 
 
@@ -54,9 +54,9 @@ class LongTermSettings(Section):
         default=10_000,
         description="above this number, the oldest memories with the lowest scores are summarized; 0: never",
     )
-    group_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
-        default=0.4,
-        description="least similarity of memories that are summarized together; chosen for the embeddings `use`",
+    group_cosine: OwnCosine = Field(
+        default=None,
+        description="least similarity of memories that are summarized together; null: by the embedding model",
     )
     summaries_by_model: bool = Field(
         default=True, description="a configured model writes the text of these summaries"
@@ -67,6 +67,6 @@ class LongTermSettings(Section):
     @model_validator(mode="after")
     def _candidates_are_no_near_copies(self) -> Self:
         least = self.supersede.min_cosine
-        if self.supersede.enabled and not least < self.near_copy:
+        if self.supersede.enabled and least is not None and not least < self.near_copy:
             raise ValueError(f"supersede.min_cosine ({least:g}) must be below near_copy ({self.near_copy:g})")
         return self

@@ -29,6 +29,7 @@ from streams.runtime.ending import ended
 from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics
 from tables.memories.items import is_item
+from tables.memories.likeness import least_cosines
 from tables.memories.overflow import KIND as SUMMARY
 from tables.memories.pinning import may_be_replaced
 from tables.memories.sameness import says_the_same
@@ -226,6 +227,8 @@ def _older_ones(
         return None
     cosines = shard.resembling(new, older)
     least, most = settings.supersede.min_cosine, settings.near_copy
+    if least is None:
+        least = least_cosines(shard.reembedding.model, new.text).supersede
     # A very similar text may still differ in a fact, so the model is asked about it, unless both texts say the same.
     similar = [
         older[row]

@@ -21,6 +21,7 @@ from schemas.settings import LongTermSettings
 from schemas.sources import SOURCES, USUAL
 from schemas.times import iso
 from tables.memories import items
+from tables.memories.likeness import least_cosines
 from tables.memories.sources import said_by, sources
 from tables.memories.workspace import Workspace
 from tables.vectors.index import Vectors
@@ -56,7 +57,7 @@ def make_room(
     looked_at = loosest(memories, scores, excess, limit)
     vectors = space.vectors_of(looked_at)
     wholes = []
-    for rows in groups(vectors, settings.group_cosine, excess, excess + limit // SLACK):
+    for rows in groups(vectors, _least(space, settings, looked_at), excess, excess + limit // SLACK):
         members = [looked_at[row] for row in rows]
         whole = summary(members, space.next_seq, at, space.lifecycle.active)
         if forbidden(whole):
@@ -67,6 +68,14 @@ def make_room(
             space.change(replace(member, summarized_by=whole.id))
             space.note(member, at, "summarized", by=whole.id)
     return wholes
+
+
+def _least(space: Workspace, settings: LongTermSettings, memories: Sequence[Memory]) -> list[float]:
+    """Return for each memory the least cosine of the memories that are summarized with it."""
+    if settings.group_cosine is not None:
+        return [settings.group_cosine] * len(memories)
+    model = space.catalog.reembedding.model
+    return [least_cosines(model, memory.text).group for memory in memories]
 
 
 def loosest(memories: Iterable[Memory], scores: Mapping[uuid.UUID, float], excess: int, limit: int) -> list[Memory]:
@@ -83,13 +92,14 @@ def loosest(memories: Iterable[Memory], scores: Mapping[uuid.UUID, float], exces
     return loose[: max(LEAST_LOOKED_AT, 2 * leaving)]
 
 
-def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[list[int]]:
+def groups(vectors: Vectors, least: float | Sequence[float], excess: int, wanted: int) -> list[list[int]]:
     """Group the rows of `vectors`, float32[n, d], by similarity until `wanted` places are free.
 
     A group of n rows frees n - 1 places. It has two to `GROUP` rows: the next row that is in no group, and rows with
-    a cosine of at least `least` to it. If these groups free fewer than `excess` places, the two nearest rows that are
-    in no group make a group, repeatedly.
+    a cosine of at least `least` to it, which is one number, or a number for each row. If these groups free fewer than
+    `excess` places, the two nearest rows that are in no group make a group, repeatedly.
     """
+    bounds = np.broadcast_to(np.asarray(least, np.float32), len(vectors))
     left = list(range(len(vectors)))
     found: list[list[int]] = []
     freed = 0
@@ -100,7 +110,7 @@ def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[lis
             continue
         cosines = vectors[left] @ vectors[row]
         nearest = np.argsort(-cosines, kind="stable")[: GROUP + 1]
-        others = [left[place] for place in nearest if left[place] != row and cosines[place] >= least]
+        others = [left[place] for place in nearest if left[place] != row and cosines[place] >= bounds[row]]
         if others:
             found.append(sorted([row, *others[: GROUP - 1]]))
             freed += len(found[-1]) - 1

@@ -99,7 +99,8 @@ def problems() -> list[str]:
         ("long_term.context_memories", 3),
         ("long_term.supersede.enabled", True),
         ("long_term.supersede.candidates", 3),
-        ("long_term.supersede.min_cosine", 0.35),
+        ("long_term.group_cosine", None),
+        ("long_term.supersede.min_cosine", None),
         ("long_term.summaries_by_model", True),
         ("recall.profile_by_model", False),
         ("lifecycle.clock", "wall"),
@@ -182,6 +183,19 @@ def test_what_may_be_replaced_is_less_similar_than_a_near_copy() -> None:
     assert problems() == ["long_term: value error, supersede.min_cosine (0.5) must be below near_copy (0.5)"]
     write("long_term: {near_copy: 0.5, supersede: {min_cosine: 0.5, enabled: false}}\n")
     assert Settings.load().long_term.near_copy == 0.5
+
+
+def test_a_least_cosine_is_a_number_or_the_models_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model's own is below every near-copy's: it is not known yet, and is not compared."""
+    write("long_term: {near_copy: 0.3, group_cosine: 0.6, supersede: {min_cosine: null}}\n")
+    long_term = Settings.load().long_term
+    assert (long_term.group_cosine, long_term.supersede.min_cosine) == (0.6, None)
+    monkeypatch.setenv("SILTSTONE_LONG_TERM__GROUP_COSINE", "null")
+    monkeypatch.setenv("SILTSTONE_LONG_TERM__SUPERSEDE__MIN_COSINE", "0.2")
+    long_term = Settings.load().long_term
+    assert (long_term.group_cosine, long_term.supersede.min_cosine) == (None, 0.2)
+    monkeypatch.setenv("SILTSTONE_LONG_TERM__GROUP_COSINE", "1.1")
+    assert len(problems()) == 1
 
 
 def test_a_named_file_that_is_not_there_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:

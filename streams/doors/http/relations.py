@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, Field
 
+from schemas.embedding_models import LeastCosines
 from schemas.errors import MemoryNotFound
 from schemas.events import Link, Supersede, Unlink
 from schemas.ids import Id
@@ -20,7 +21,11 @@ from streams.doors.http.consistency import Consistency, Wait
 from streams.doors.http.shown import command, shown
 from streams.service import MemoryService
 from tables.memories.catalog.changes import NewLink
+from tables.memories.likeness import least_cosines
 from tables.memories.shard import Shard
+
+#: Chooses the least cosine of similar memories. It gets those of the shard's embedding model.
+Least = Callable[[LeastCosines], float]
 
 
 class LinkRequest(BaseModel):
@@ -82,7 +87,7 @@ class _Relations(NamedTuple):
     links: list[ShownLink]
 
 
-def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity: float) -> _Relations | None:
+def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, least: Least) -> _Relations | None:
     """Return the relations of a memory, or None if the user has no such memory.
 
     This runs on the shard's thread instead of the event loop, because a user may have thousands of memories.
@@ -93,10 +98,11 @@ def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity:
     others = {memory.id: memory for memory in shard.memories_of(user_id) if memory.id != found.id}
     cosines = shard.resembling(found, list(others.values()))
     similarity = dict(zip(others, cosines.tolist(), strict=True))
+    least_similar = least(least_cosines(shard.reembedding.model, found.text))
     resembling = [
         identity
         for identity in sorted(similarity, key=lambda identity: -similarity[identity])
-        if similarity[identity] >= min_similarity and others[identity].current
+        if similarity[identity] >= least_similar and others[identity].current
     ]
     return _Relations(found, others, similarity, resembling, _shown(shard.links.of(user_id, found.id), found.id))
 
@@ -116,13 +122,13 @@ def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
 
 
 async def related_of(
-    service: MemoryService, user_id: str, memory_id: uuid.UUID, limit: int, min_similarity: float
+    service: MemoryService, user_id: str, memory_id: uuid.UUID, limit: int, least: Least
 ) -> RelatedResponse:
     """Return at most `limit` memories that are related to a memory: first the linked ones, then the similar ones.
 
-    A similar memory has a similarity of at least `min_similarity`. Raises `MemoryNotFound`.
+    `least` chooses the least cosine of a similar memory. Raises `MemoryNotFound`.
     """
-    relations = await service.users.ask(user_id, _relations, user_id, memory_id, min_similarity)
+    relations = await service.users.ask(user_id, _relations, user_id, memory_id, least)
     if relations is None:
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
     found, others, similarity, resembling, links = relations
@@ -187,11 +193,20 @@ def relation_routes(service: MemoryService) -> APIRouter:
         user_id: Id,
         limit: Annotated[int, Query(ge=1, le=1000)] = 10,
         min_similarity: Annotated[
-            float, Query(ge=-1, le=1, description="minimum similarity of semantic relations")
-        ] = 0.5,
+            float | None,
+            Query(
+                ge=-1,
+                le=1,
+                description="minimum cosine of semantic relations; if missing, the embedding model's",
+            ),
+        ] = None,
     ) -> RelatedResponse:
         """Memories that are linked with this one or similar to it. Superseded memories are shown only if linked."""
-        return await related_of(service, user_id, memory_id, limit, min_similarity)
+
+        def least(own: LeastCosines) -> float:
+            return own.related if min_similarity is None else min_similarity
+
+        return await related_of(service, user_id, memory_id, limit, least)
 
     @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
     async def supersede(memory_id: uuid.UUID, replacement: Replacement, wait: Wait) -> Accepted:

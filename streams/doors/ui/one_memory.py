@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from operator import attrgetter
 from typing import Any, Final
 
 from fastapi import APIRouter
@@ -23,7 +24,7 @@ from streams.service import MemoryService
 #: The length of the score curve, in days.
 DAYS_AHEAD: Final = 365
 _STEP: Final = 3
-_RELATED, _SIMILAR = 8, 0.35
+_RELATED: Final = 8
 
 
 def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
@@ -37,7 +38,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
         archived = await service.users.ask(user_id, lambda shard: shard.archive.find(user_id, memory_id))
         found = archived or await service.one(user_id, memory_id)
         now = await service.moment()
-        related = None if archived else await related_of(service, user_id, found.id, _RELATED, _SIMILAR)
+        related = None if archived else await related_of(service, user_id, found.id, _RELATED, attrgetter("shown"))
         return pages.page(
             "memory.html",
             viewer,

@@ -44,8 +44,8 @@ DIMENSION = 32
 class OneShard(OwnedShards):
     """A real shard of partition 0, called at once; others are on another worker. `fault` is raised once."""
 
-    def __init__(self, folder: Path, settings: LongTermSettings) -> None:
-        self.shard = Shard(0, folder, "toy", DIMENSION, settings, LifecycleSettings())
+    def __init__(self, folder: Path, settings: LongTermSettings, model: str = "toy") -> None:
+        self.shard = Shard(0, folder, model, DIMENSION, settings, LifecycleSettings())
         self.fault: BaseException | None = None
 
     async def call(
@@ -103,8 +103,8 @@ class Scripted:
 class Room:
     """One partition's shard, and the agent that is told of what is born in it."""
 
-    def __init__(self, folder: Path, settings: LongTermSettings) -> None:
-        self.shards = OneShard(folder, settings)
+    def __init__(self, folder: Path, settings: LongTermSettings, model: str = "toy") -> None:
+        self.shards = OneShard(folder, settings, model)
         self.outbox, self.metrics, self.model = SentOnly(), Metrics(), Scripted()
         self.behind = self.said = self.looks = 0
         self.agent = RefiningJob(
@@ -184,8 +184,8 @@ def event(kind: type[E], user: str = "u", at: int = 0, **fields: Any) -> E:
 def make(tmp_path: Path) -> Iterator[Make]:
     made: list[Room] = []
 
-    def room(**settings: Any) -> Room:
-        made.append(Room(tmp_path / str(len(made)), LongTermSettings(**settings)))
+    def room(model: str = "toy", **settings: Any) -> Room:
+        made.append(Room(tmp_path / str(len(made)), LongTermSettings(**settings), model))
         return made[-1]
 
     yield room
@@ -234,6 +234,21 @@ async def test_the_settings_say_how_many_and_how_similar(make: Make) -> None:
     room.say("very similar", 0.9)
     await room.ask(room.say("new", at=1))
     assert room.model.shown == [["new", "very similar"]]
+
+
+async def test_how_similar_they_are_depends_on_the_model(make: Make) -> None:
+    """For `e5`, unrelated memories have a cosine of 0.85, and Chinese ones a higher one."""
+    e5 = "multilingual-e5-small-q4"
+    for settings, new, older in (
+        ({}, "new", ["similar"]),
+        ({}, "新的", []),
+        ({"supersede": SupersedeSettings(min_cosine=0.8)}, "新的", ["similar", "unrelated"]),
+    ):
+        room = make(e5, **settings)
+        room.say("unrelated", 0.85)
+        room.say("similar", 0.88)
+        await room.ask(room.say(new, at=1))
+        assert room.model.shown == ([[new, *older]] if older else [])
 
 
 async def test_only_what_may_give_way_is_shown(room: Room) -> None:

@@ -11,9 +11,10 @@ import pytest
 from schemas.events import Forget, LongTermEvent, Pin, Promotion, Supersede, Unpin
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.models.embedding.embedders import UseEmbedder
+from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.shard import Shard
 from tests.support.calls import Statements
-from tests.support.making import START, leaning, promotion
+from tests.support.making import START, axis, leaning, promotion
 from tests.tables.commands import event
 
 LIMIT = 10
@@ -97,6 +98,54 @@ TALK = {
 
 
 @pytest.mark.slow
+def grouped(shard: Shard, cosine: float, text: str) -> int:
+    """The members of the summary that is made of the two oldest of eleven memories, or of the nearest two."""
+    events = [promotion(f"{text} {n}", f"m{n}", at=START + n) for n in range(LIMIT + 1)]
+    # The first is along axis 0; each other one has this cosine with it, and its square with the rest.
+    vectors = [axis(0, 16), *(leaning(0, n, cosine, 16) for n in range(1, LIMIT + 1))]
+    applied = shard.apply(events, {one.event_id: v for one, v in zip(events, vectors, strict=True)}, START)
+    assert applied.summarized == 1
+    return max(len(memory.summary_of) for memory in shard.memories_of("u"))
+
+
+@pytest.mark.parametrize(
+    ("model", "set_to", "cosine", "text", "members"),
+    [
+        ("use-multilingual-v3", None, 0.85, "text", 8),
+        ("another", None, 0.5, "text", 8),
+        ("multilingual-e5-small-q4", None, 0.85, "text", 2),
+        ("multilingual-e5-small-q4", None, 0.885, "text", 8),
+        ("multilingual-e5-small-q4", None, 0.885, "我喝茶", 2),
+        ("multilingual-e5-small-q4", None, 0.92, "我喝茶", 8),
+        ("multilingual-e5-small-q4", 0.8, 0.85, "我喝茶", 8),
+        ("use-multilingual-v3", 0.9, 0.85, "text", 2),
+    ],
+)
+def test_what_is_similar_depends_on_the_model(
+    tmp_path: Path, model: str, set_to: float | None, cosine: float, text: str, members: int
+) -> None:
+    """For `e5` unrelated memories have a cosine of 0.85; a number in the settings is the same for all models."""
+    settings = LongTermSettings(max_memories_per_user=LIMIT, group_cosine=set_to)
+    shard = Shard(0, tmp_path, model, 16, settings, LifecycleSettings())
+    try:
+        assert grouped(shard, cosine, text) == members
+    finally:
+        shard.close()
+
+
+def test_what_is_similar_follows_a_change_of_the_model(tmp_path: Path) -> None:
+    """Without a new start."""
+    e5 = VectorModel("multilingual-e5-small-q4", 16)
+    settings = LongTermSettings(max_memories_per_user=LIMIT)
+    shard = Shard(0, tmp_path, "use-multilingual-v3", 16, settings, LifecycleSettings())
+    try:
+        shard.reembedding.begin(e5)
+        assert shard.adopt(shard.index_beside(16))
+        assert grouped(shard, 0.85, "text") == 2
+    finally:
+        shard.close()
+
+
 def test_what_is_summed_up_together_is_about_the_same(tmp_path: Path) -> None:
     """Roses, a bicycle, a cat and soup, said in turn, with the embedded model: no summary has two of them."""
     texts = [text for turn in zip(*TALK.values(), strict=True) for text in turn]
