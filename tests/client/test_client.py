@@ -127,6 +127,16 @@ def test_nobody_there_is_an_error_and_never_an_empty_list() -> None:
     assert not raised.value.sent
 
 
+def test_how_similar_related_memories_are_is_the_workers_unless_it_is_said() -> None:
+    """Only the worker knows its embedding model."""
+    memory_id = uuid.uuid4()
+    transport, seen = answering(httpx.Response(200, json={"id": str(memory_id), "related": []}))
+    with Memory(transport=transport) as memory:
+        memory.related(memory_id, user_id="ann")
+        memory.related(memory_id, user_id="ann", min_similarity=0.0)
+    assert [request.url.params.get("min_similarity") for request in seen] == [None, "0.0"]
+
+
 def test_a_503_is_asked_again_and_an_edit_is_not() -> None:
     away = httpx.Response(503, json={"detail": "moving"}, headers={"Retry-After": "0"})
     found: dict[str, Any] = {"results": [], "better_elsewhere": {}}

@@ -62,6 +62,15 @@ def test_users_know_nothing_of_each_other(memory: Memory) -> None:
         memory.get(kept.event_id, user_id="bob")
 
 
+def test_what_is_related_is_similar_unless_everything_is_asked_for(memory: Memory) -> None:
+    for text in ("green tea", "my green tea", "bees"):
+        memory.remember(text, user_id="ann")
+    tea = memory.list(user_id="ann").memories[0].id
+    related = memory.related(tea, user_id="ann").related
+    assert [one.memory for one in related] == ["my green tea"]
+    assert len(memory.related(tea, user_id="ann", min_similarity=0).related) == 2
+
+
 def test_what_is_forgotten_does_not_come_back(memory: Memory) -> None:
     said = {"role": "user", "content": "I live in Oslo", "message_id": "m1"}
     memory.add(said, user_id="ann", session_id="s")
