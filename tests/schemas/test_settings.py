@@ -186,7 +186,7 @@ def test_what_may_be_replaced_is_less_similar_than_a_near_copy() -> None:
 
 
 def test_a_least_cosine_is_a_number_or_the_models_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model's own is below every near-copy's: it is not known yet, and is not compared."""
+    """The model's own is not known when settings are read, so it is not compared with `near_copy`."""
     write("long_term: {near_copy: 0.3, group_cosine: 0.6, supersede: {min_cosine: null}}\n")
     long_term = Settings.load().long_term
     assert (long_term.group_cosine, long_term.supersede.min_cosine) == (0.6, None)
