@@ -18,7 +18,7 @@ from streams.doors.cli import running
 from streams.kafka.bulk import producing
 from streams.models.embedding.calibration import Scale
 from streams.models.embedding.embedding import QUESTION_SECONDS
-from streams.recall import answers
+from streams.recall import relevance
 from streams.recall.ranking import Scores, fuse
 from streams.runtime.backoff import Backoff
 from streams.shards.user_shards import WAIT_SECONDS
@@ -242,7 +242,7 @@ async def test_memories_are_found_with_e5(settings: Settings, monkeypatch: pytes
         shares.append(share)
         return fuse(dense, lexical, scale, share)
 
-    monkeypatch.setattr(answers, "fuse", noted)
+    monkeypatch.setattr(relevance, "fuse", noted)
     settings = settings.model_copy(update={"lifecycle": LifecycleSettings(clock="wall")})
     small = with_embedding(settings, backend="e5")
     async with running.started(small) as worker:

@@ -43,7 +43,7 @@ class Toy(Embedding):
     """A model that is there at once."""
 
     def __init__(self) -> None:
-        super().__init__(EmbeddingSettings())
+        super().__init__(EmbeddingSettings(backend="use"))
 
     async def model(self) -> object:  # type: ignore[override]
         class Model:

@@ -32,7 +32,7 @@ async def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 @pytest.fixture
 def reembedder(shards: OwnedShards) -> Reembedder:
-    return Reembedder(shards, BacklogGate(lambda: 0, 0.0), EmbeddingSettings())
+    return Reembedder(shards, BacklogGate(lambda: 0, 0.0), EmbeddingSettings(backend="use"))
 
 
 async def test_a_shard_that_moves_when_the_change_begins_is_left_to_its_new_owner(

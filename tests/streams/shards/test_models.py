@@ -49,7 +49,7 @@ class Toy:
 
 
 def embedding_of(toy: Toy) -> Embedding:
-    embedding = Embedding(EmbeddingSettings())
+    embedding = Embedding(EmbeddingSettings(backend="use"))
     embedding._backend = toy
     embedding.start()
     return embedding

@@ -71,7 +71,7 @@ def transformer() -> Path:
 )
 async def embedding(request: pytest.FixtureRequest) -> AsyncIterator[Embedding]:
     """A loaded one."""
-    settings = EmbeddingSettings(batch_size=BATCH)
+    settings = EmbeddingSettings(backend="use", batch_size=BATCH)
     async with OpenAIServer() as server:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("NO_PROXY", "127.0.0.1")

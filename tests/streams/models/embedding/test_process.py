@@ -65,7 +65,7 @@ def kill(embedding: Embedding) -> None:
 @pytest.mark.slow
 async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     """What is asked afterwards is answered as before."""
-    async with started(EmbeddingSettings()) as embedding:
+    async with started(EmbeddingSettings(backend="use")) as embedding:
         before = await embedding.embed(TEXTS, of="document")
         first = process_of(embedding).pid
         kill(embedding)
@@ -78,7 +78,7 @@ async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixtur
 @pytest.mark.slow
 async def test_what_is_under_way_when_it_is_killed_is_not_lost() -> None:
     """From several callers at once, each of which gets its own vectors."""
-    async with started(EmbeddingSettings(batch_size=8)) as embedding:
+    async with started(EmbeddingSettings(backend="use", batch_size=8)) as embedding:
         texts = [f"{text} {i}" for i in range(100) for text in TEXTS]
         expected = await embedding.embed(TEXTS, of="document")
         asked = [asyncio.create_task(embedding.embed([*TEXTS, *texts], of="document")) for _ in range(3)]
@@ -107,7 +107,7 @@ async def test_embedding_takes_one_thread(monkeypatch: pytest.MonkeyPatch, said:
         monkeypatch.delenv(name, raising=False)
         if said is not None:
             monkeypatch.setenv(name, said)
-    async with started(EmbeddingSettings()) as embedding:
+    async with started(EmbeddingSettings(backend="use")) as embedding:
         await embedding.embed(TEXTS * 20, of="document")
         assert await threads(embedding) == 1
     assert {os.environ.get(name) for name in ONE_THREAD} == {said}
@@ -136,7 +136,7 @@ def _end(*_: object) -> None:
 @pytest.mark.slow
 async def test_texts_that_kill_every_process_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in a loop; the worker stops with it, and nothing is acknowledged."""
-    async with started(EmbeddingSettings()) as embedding:
+    async with started(EmbeddingSettings(backend="use")) as embedding:
         await embedding.model()
         with monkeypatch.context() as patch:
             patch.setattr("streams.models.embedding.process._embed", _end)
@@ -152,7 +152,7 @@ def _die(_: EmbeddingSettings) -> None:
 @pytest.mark.slow
 async def test_a_process_that_dies_while_it_loads_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.models.embedding.process._load", _die)
-    async with started(EmbeddingSettings()) as embedding:
+    async with started(EmbeddingSettings(backend="use")) as embedding:
         with pytest.raises(SiltstoneError, match="died while it loaded the model, usually for lack of memory"):
             await embedding.model()
         assert not embedding.ready
@@ -165,7 +165,7 @@ def _hang(*_: object) -> None:
 @pytest.mark.slow
 async def test_a_question_does_not_wait_for_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.models.embedding.embedding.QUESTION_SECONDS", 0.2)
-    async with started(EmbeddingSettings()) as embedding:
+    async with started(EmbeddingSettings(backend="use")) as embedding:
         await embedding.model()
         with monkeypatch.context() as patch:
             patch.setattr("streams.models.embedding.process._embed", _hang)
@@ -188,7 +188,7 @@ def _refuse(texts: list[str], of: Side) -> None:
 
 @pytest.mark.slow
 async def test_what_a_model_raises_comes_through_without_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with started(EmbeddingSettings()) as embedding:
+    async with started(EmbeddingSettings(backend="use")) as embedding:
         await embedding.model()
         monkeypatch.setattr("streams.models.embedding.process._embed", _refuse)
         with pytest.raises(SiltstoneError) as caught:

@@ -165,7 +165,7 @@ def test_no_cache_takes_a_question_for_a_document(asked: list[tuple[Way, list[st
     """In whatever order the same texts are asked, told and written."""
 
     async def all_of_them() -> None:
-        embedding = Embedding(EmbeddingSettings())
+        embedding = Embedding(EmbeddingSettings(backend="use"))
         embedding._backend = Sided()
         embedding.start()
         for way, texts in asked:
@@ -206,7 +206,7 @@ async def test_a_symmetric_model_gets_both_sides_in_one_call(
     asymmetric: bool, calls: list[tuple[list[str], Side]]
 ) -> None:
     """`use` does no more work than it did without sides."""
-    process = EmbeddingProcess(EmbeddingSettings())
+    process = EmbeddingProcess(EmbeddingSettings(backend="use"))
     called = Called(Model("model", 1, asymmetric=asymmetric))
     process._process = cast(CalledProcess, called)
     await process.load()
