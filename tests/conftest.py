@@ -95,7 +95,15 @@ def pytest_unconfigure() -> None:
 
 #: Of a wider scope than a test, and with nothing of their own that comes and goes while tests use them.
 STEADY = frozenset(
-    {"broker", "s3", "_as_the_module_found_it", "_one_certificate_store", "_one_model", "_quick_starts"}
+    {
+        "broker",
+        "s3",
+        "_as_the_module_found_it",
+        "_one_backend",
+        "_one_certificate_store",
+        "_one_model",
+        "_quick_starts",
+    }
 )
 
 
@@ -147,7 +155,14 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("SILTSTONE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", *SUMMARY_VARIABLES):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SILTSTONE_EMBEDDING__BACKEND", "use")  # also of processes; not what is installed here
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_backend() -> Iterator[None]:
+    """Workers embed with `use`, as processes too, unless a test says otherwise: not with what is installed here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SILTSTONE_EMBEDDING__BACKEND", "use")
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
