@@ -20,6 +20,7 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -31,6 +32,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from schemas.embedding_models import USE
 from schemas.memories import Memory
 from schemas.settings import EmbeddingSettings
 from streams.app import Siltstone
@@ -44,7 +46,7 @@ from benchmarks.evidence.asking import fed
 from benchmarks.evidence.sets import Lines, Question, lines, named, questions_of
 
 #: The least cosines of `use` that are asked about.
-OF_USE: Final = (0.35, 0.4, 0.5)
+OF_USE: Final = tuple(sorted({*astuple(USE.latin)}))
 File = click.Path(exists=True, dir_okay=False, path_type=Path)
 Bools = npt.NDArray[np.bool_]
 Cosines = npt.NDArray[np.float32]

@@ -9,7 +9,7 @@ import functools
 import gc
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from tests.support.examples import ALL_EXAMPLES, USUAL, examples
 from tests.support.groups import SOON_MISSED
 from tests.support.late_api import late
 from tests.support.one_fleet import one_fleet
+from tests.support.openai_server import OpenAIServer
 from tests.support.routes_forgotten import forget_routes
 from tests.support.second_look import NAME, SecondLook
 from tests.support.shared_catalog import migrated
@@ -155,6 +156,14 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("SILTSTONE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", *SUMMARY_VARIABLES):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer]:
+    """An OpenAI-compatible service of one's own, which no proxy of the machine hides."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    async with OpenAIServer() as running:
+        yield running
 
 
 @pytest.fixture(autouse=True, scope="session")

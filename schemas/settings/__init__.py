@@ -198,19 +198,7 @@ class Settings(BaseSettings):
         embedding = self.embedding
         if embedding.backend != "openai":
             return embedding
-        own = embedding.api_key.get_secret_value()
-        if embedding.base_url and not own:
-            raise SettingsError(
-                [
-                    "embedding.api_key: is empty, but embedding.base_url is set: set the key (any text if the "
-                    "service needs none), or remove the URL"
-                ]
-            )
-        service = embedding if own else self.llm
-        if not service.api_key.get_secret_value():
-            raise SettingsError(
-                ["embedding.api_key: the backend openai needs a key: set embedding.api_key, or llm.api_key"]
-            )
+        service = self._service("embedding", embedding)
         return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
 
     def reranker(self) -> RerankSettings | None:
@@ -225,22 +213,32 @@ class Settings(BaseSettings):
             return None
         if rerank.backend != "service":
             return rerank
-        own = rerank.api_key.get_secret_value()
-        if rerank.base_url and not own:
-            raise SettingsError(
-                [
-                    "rerank.api_key: is empty, but rerank.base_url is set: set the key (any text if the service "
-                    "needs none), or remove the URL"
-                ]
-            )
-        service = rerank if own else self.llm
-        if not service.api_key.get_secret_value():
-            raise SettingsError(
-                ["rerank.api_key: the backend service needs a key: set rerank.api_key, or llm.api_key"]
-            )
+        service = self._service("rerank", rerank)
         if not service.base_url:
             raise SettingsError(["rerank.base_url: is empty, and OpenAI has no rerankers: set the service's URL"])
         return rerank.model_copy(update={"api_key": service.api_key, "base_url": service.base_url})
+
+    def _service(
+        self, section: str, own: EmbeddingSettings | RerankSettings
+    ) -> EmbeddingSettings | RerankSettings | LlmSettings:
+        """Return the section that has key and URL of a service: `own`, called `section`, or `llm` if it has no key.
+
+        Raises `SettingsError` if neither has a key, or if `own` has a URL, but no key.
+        """
+        has_key = bool(own.api_key.get_secret_value())
+        if own.base_url and not has_key:
+            raise SettingsError(
+                [
+                    f"{section}.api_key: is empty, but {section}.base_url is set: set the key (any text if the "
+                    "service needs none), or remove the URL"
+                ]
+            )
+        service = own if has_key else self.llm
+        if not service.api_key.get_secret_value():
+            raise SettingsError(
+                [f"{section}.api_key: the backend {own.backend} needs a key: set {section}.api_key, or llm.api_key"]
+            )
+        return service
 
     def warnings(self) -> tuple[SettingWarning, ...]:
         """Return a warning for each setting without effect that summaries or profiles need. It never raises."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from schemas.settings import EmbeddingSettings
 from streams.doctor.data import numbered
 from streams.doctor.finding import Finding, failed, ok, warning
 from streams.models.embedding.embedders import Model, load_embedder, model_of
+from streams.models.local_models import silence
 from streams.runtime.called_process import CalledProcess, ProcessDied
 from tables.database.inspection import Inspection
 
@@ -66,9 +66,7 @@ def _load(settings: EmbeddingSettings) -> Model | str:
 
     This runs in a separate process.
     """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for output in (1, 2):  # Python packages of models print many lines while they load
-        os.dup2(nowhere, output)
+    silence()
     try:
         embedder = load_embedder(settings)
         (vector,) = embedder.embed(["harmless"], "document")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from itertools import cycle, islice
 
 from schemas.errors import SiltstoneError
 from schemas.settings import RerankSettings, Settings
 from streams.doctor.finding import Finding, failed, ok, warning
-from streams.models.local_models import model_process
+from streams.models.local_models import model_process, silence
 from streams.models.reranking.backends import HARMLESS, NotScored
 from streams.models.reranking.process import cross_encoder, predicted
 from streams.runtime.called_process import ProcessDied
@@ -81,9 +80,7 @@ async def _loaded(rerank: RerankSettings) -> float | str:
 
 def _timed(model: str, question: str, texts: list[str]) -> float | str:
     """Load a model and time its scores. This runs in a separate process."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for output in (1, 2):  # Python packages of models print many lines while they load
-        os.dup2(nowhere, output)
+    silence()
     try:
         loaded, began = cross_encoder(model), time.monotonic()
         predicted(loaded, question, texts)

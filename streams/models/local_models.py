@@ -21,6 +21,13 @@ def model_process(name: str, kept: Mapping[str, str] = os.environ) -> CalledProc
     return CalledProcess(name, {key: value for key, value in ONE_THREAD.items() if key not in kept})
 
 
+def silence() -> None:
+    """Discard the output of this process from now on: Python packages of models print many lines while they load."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):
+        os.dup2(nowhere, output)
+
+
 def library_model(kind: Literal["SentenceTransformer", "CrossEncoder"], model: str, section: str) -> Any:
     """Load a model of the library, given by its name on the model hub or by its folder.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -18,13 +17,6 @@ from tests.worker.test_reembed import working
 
 TEXTS = ["Ann does live in Oslo", "The train to Oslo was late", "My cat is called Pepper"]
 QUESTION = "Does Ann live in Oslo?"
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    async with OpenAIServer() as server:
-        yield server
 
 
 async def remembered(http: httpx.AsyncClient) -> None:

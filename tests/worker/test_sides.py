@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import httpx
 import orjson
 import pytest
@@ -20,13 +18,6 @@ from tests.worker.test_embedded import recorded
 from tests.worker.test_reembed import NOBODY, in_environment, kept, said, user_of, with_service, working
 
 PREFIXES = {"query_prefix": "query: ", "document_prefix": "passage: "}
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    async with OpenAIServer() as server:
-        yield server
 
 
 @pytest.fixture

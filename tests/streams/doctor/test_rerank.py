@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from tests.support.ports import free_port
 
 OK, WARNING, FAILED = Outcome.OK, Outcome.WARNING, Outcome.FAILED
 KEY = "sk-secret-0123456789"
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    async with OpenAIServer() as server:
-        yield server
 
 
 async def found(**rerank: object) -> tuple[Outcome, str, str]:
@@ -83,7 +75,7 @@ async def test_a_service_that_fails_says_how(server: OpenAIServer, answer: Answe
 
 
 async def test_a_wrong_address_is_a_failure(server: OpenAIServer) -> None:
-    """Nobody answers there."""
+    """No server answers there."""
     outcome, what, _ = await found(**service(server, base_url=f"http://127.0.0.1:{free_port()}/v1"))
     assert outcome is FAILED
     assert "(APIConnectionError): start the service, or correct its URL" in what

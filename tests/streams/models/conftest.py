@@ -21,12 +21,6 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[OpenAIServer]:
-    async with OpenAIServer() as running:
-        yield running
-
-
-@pytest.fixture
 async def chat(server: OpenAIServer) -> AsyncIterator[ChatModel]:
     model = ChatModel(RaterSettings(SecretStr("sk-test"), server.base_url, "model-1", 2, 10.0))
     yield model

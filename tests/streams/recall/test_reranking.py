@@ -39,13 +39,6 @@ ALL = (BEST, GOOD, WEAK, OTHER)
 
 
 @pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    async with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture
 def settings(server: OpenAIServer) -> dict[str, Any]:
     return {
         "backend": "service",

@@ -1,4 +1,4 @@
-"""A real cross-encoder that nobody has trained: a tiny BERT with random weights, in a folder.
+"""An untrained, but real cross-encoder: a tiny BERT with random weights, in a folder.
 
     python -m tests.streams.models.reranking.cross_encoders make FOLDER LABELS
     python -m tests.streams.models.reranking.cross_encoders score FOLDER QUESTION TEXT…

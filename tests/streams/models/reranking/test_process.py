@@ -69,7 +69,7 @@ async def loaded(reranker: Reranker) -> None:
 
 @pytest.mark.slow
 async def test_a_cross_encoder_scores_each_text_beside_the_question(tmp_path: Path, metrics: Metrics) -> None:
-    """As the library does in this process; nobody waits while it is loaded."""
+    """As the library does in this process; no caller waits while it is loaded."""
     model = made(tmp_path / "model")
     async with started(model, metrics) as reranker:
         assert await reranker.scores(QUESTION, TEXTS) is None
