@@ -1,4 +1,8 @@
-"""Reranking by a service: the request `/rerank` of Cohere, Jina AI, Voyage AI and most servers of open models."""
+"""Reranking by a service: the request `/rerank` of Cohere, Jina AI, Voyage AI and most servers of open models.
+
+Hugging Face's Text Embeddings Inference has a request of its own at the same path: `texts` instead of `documents`.
+Its answer is a list of `score`. It is recognized by its refusal of the usual request.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import orjson
-from openai import APIStatusError
+from openai import APIStatusError, UnprocessableEntityError
 
 from schemas.settings import RerankSettings
 from streams.models.openai_client import connected
@@ -38,6 +42,7 @@ class RerankService:
 
     def __init__(self, settings: RerankSettings) -> None:
         self._model = settings.model
+        self._request = self._usual
         self._client = connected(settings.api_key, settings.base_url)
         address = urlsplit(settings.base_url)
         #: The model and the service's host, for error texts.
@@ -48,9 +53,8 @@ class RerankService:
 
     async def scores(self, question: str, texts: Sequence[str]) -> list[float]:
         """Score the texts by one request. Raises `NotScored`; the caller limits the time."""
-        body = {"model": self._model, "query": question, "documents": list(texts)}
         try:
-            answer = await self._client.post("/rerank", body=body, cast_to=httpx.Response)
+            answer = await self._answer(question, list(texts))
             return scores_in(answer.content, len(texts))
         except _Unusable as exc:
             raise NotScored(f"{self.where} does not rerank: {exc}; check the service and rerank.base_url") from exc
@@ -59,6 +63,28 @@ class RerankService:
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _answer(self, question: str, texts: list[str]) -> httpx.Response:
+        """Ask the service. If it refuses the usual request because `texts` are missing, send those from now on."""
+        try:
+            return await self._post(self._request(question, texts))
+        except UnprocessableEntityError as exc:
+            if self._request == self._of_text_embeddings_inference or "texts" not in exc.response.text:
+                raise
+        answer = await self._post(self._of_text_embeddings_inference(question, texts))
+        self._request = self._of_text_embeddings_inference
+        return answer
+
+    async def _post(self, body: dict[str, Any]) -> httpx.Response:
+        return await self._client.post("/rerank", body=body, cast_to=httpx.Response)
+
+    def _usual(self, question: str, texts: list[str]) -> dict[str, Any]:
+        return {"model": self._model, "query": question, "documents": texts}
+
+    @staticmethod
+    def _of_text_embeddings_inference(question: str, texts: list[str]) -> dict[str, Any]:
+        """A server has one model. Without `truncate`, it may refuse texts that are longer than the model reads."""
+        return {"query": question, "texts": texts, "truncate": True}
 
     def _failure(self, exc: Exception) -> NotScored:
         name = type(exc).__name__
@@ -69,12 +95,16 @@ class RerankService:
 def scores_in(body: bytes, count: int) -> list[float]:
     """Return the scores in a service's answer, sorted by `index`. Raises `_Unusable`.
 
-    The list is `results`, or `data` (Voyage AI). Its order means nothing here.
+    The list is `results`, or `data` (Voyage AI), or the whole answer, with `score` instead of `relevance_score` (Text
+    Embeddings Inference). Its order means nothing here.
     """
     try:
         answer = orjson.loads(body)
-        rows = answer["results"] if "results" in answer else answer["data"]
-        numbered = {_index(row["index"]): _number(row["relevance_score"]) for row in rows}
+        if isinstance(answer, list):
+            rows, score = answer, "score"
+        else:
+            rows, score = answer["results"] if "results" in answer else answer["data"], "relevance_score"
+        numbered = {_index(row["index"]): _number(row[score]) for row in rows}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
         raise _Unusable("its answer is not a list of scores") from exc
     if numbered.keys() != set(range(count)) or len(rows) != count:

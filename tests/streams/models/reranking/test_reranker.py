@@ -7,13 +7,14 @@ import logging
 import math
 from collections.abc import Callable
 
+import orjson
 import pytest
 from pydantic import SecretStr
 
 from schemas.settings import RerankSettings
 from streams.models.reranking.reranker import REMINDER_SECONDS, SCORED_CHARS, Reranker
 from streams.telemetry.metrics import Metrics, labelled
-from tests.support.openai_server import Answer, OpenAIServer, scored
+from tests.support.openai_server import Answer, OpenAIServer, Received, scored
 
 KEY = "sk-secret-0123456789"
 QUESTION = "Where does Ann live?"
@@ -85,10 +86,54 @@ async def test_voyages_answer_is_read_too(reranker: Reranker, server: OpenAIServ
     await reranker.stop()
 
 
+#: What Text Embeddings Inference says to a request with `documents`; an error may quote what was sent.
+REFUSAL = b"Failed to deserialize the JSON body into the target type: missing field `texts` at line 1 column 57"
+
+
+def as_text_embeddings_inference(request: Received) -> Answer:
+    if "texts" not in request.body:
+        return Answer(status=422, headers={"content-type": "text/plain"}, body=REFUSAL)
+    scores = [{"index": place, "score": 0.5 - place} for place in range(len(request.body["texts"]))]
+    return Answer(body=orjson.dumps(scores[::-1]))
+
+
+async def test_text_embeddings_inference_is_recognized_by_its_refusal(
+    reranker: Reranker, server: OpenAIServer, metrics: Metrics
+) -> None:
+    """Once: later searches send its request at once."""
+    server.answering = as_text_embeddings_inference
+    for _ in range(2):
+        assert await reranker.scores(QUESTION, TEXTS) == [0.5, -0.5, -1.5]
+    assert [sorted(request.body) for request in server.received] == [
+        ["documents", "model", "query"],
+        ["query", "texts", "truncate"],
+        ["query", "texts", "truncate"],
+    ]
+    assert {(request.path, request.key) for request in server.received} == {("/v1/rerank", KEY)}
+    assert server.received[-1].body == {"query": QUESTION, "texts": TEXTS, "truncate": True}
+    assert labelled(metrics.rerank) == {("done",): 2}
+    await reranker.stop()
+
+
+async def test_what_refuses_both_requests_has_failed(
+    reranker: Reranker, server: OpenAIServer, metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And is asked as usual again: it may be another service tomorrow."""
+    server.answering = lambda _: Answer(status=422, body=REFUSAL)
+    assert await reranker.scores(QUESTION, TEXTS) is None
+    assert len(server.received) == 2
+    assert labelled(metrics.rerank) == {("failed",): 1}
+    assert "(UnprocessableEntityError, 422)" in warnings(caplog)[0]
+    server.answering = lambda _: Answer()
+    assert await reranker.scores(QUESTION, TEXTS) == [0.0, 3.0, 1.0]
+    await reranker.stop()
+
+
 ODD: dict[str, bytes] = {
     "no JSON": b"<html>",
     "no list": b'{"results": 5}',
-    "of text-embeddings-inference": b'[{"index": 0, "score": 0.5}]',
+    "a list that is too short": b'[{"index": 0, "score": 0.5}]',
+    "a list of the usual scores": b'[{"index": 0, "relevance_score": 0.5}]',
     "no score": b'{"results": [{"index": 0}, {"index": 1}, {"index": 2}]}',
     "too few": scored([1.0, 2.0]),
     "too many": scored([1.0, 2.0, 3.0, 4.0]),
