@@ -29,12 +29,14 @@ class MeasuredModel:
     """The measured values of an embedding model.
 
     `dense_share` is the weight of the cosine beside BM25, whose weight is the rest. The least cosines are by the
-    script of a memory's text: `cjk` if it contains any Chinese, Japanese or Korean, else `latin`.
+    script of a memory's text: `cjk` if it contains any Chinese, Japanese or Korean, else `latin`. `latin_lift` raises
+    the relevance to questions in a script that is not one of these: see `lifted` in `streams/recall/ranking.py`.
     """
 
     dense_share: float
     latin: LeastCosines
     cjk: LeastCosines
+    latin_lift: float = 0.0
 
 
 _USE_COSINES: Final = LeastCosines(group=0.4, supersede=0.35, related=0.5, shown=0.35)
@@ -43,6 +45,7 @@ _E5: Final = MeasuredModel(
     dense_share=0.7,
     latin=LeastCosines(group=0.865, supersede=0.855, related=0.885, shown=0.855),
     cjk=LeastCosines(group=0.905, supersede=0.9, related=0.92, shown=0.9),
+    latin_lift=0.5,
 )
 _MEASURED: Final = {"use-multilingual-v3": USE, "multilingual-e5-small-q4": _E5}
 

@@ -30,7 +30,7 @@ from schemas.memories import (
 )
 from schemas.times import iso
 from streams.recall.query import Hits, PreparedQuery, Query
-from streams.recall.ranking import top
+from streams.recall.ranking import lifted, top
 from streams.recall.relevance import Gathered, relevance_of
 from streams.recall.times import READ, Reader
 from streams.recall.updates import Newer, newest_first, outdated
@@ -151,13 +151,14 @@ def _hits(asked: PreparedQuery, gathered: Gathered) -> Hits:
     query, lifecycle = asked.query, asked.lifecycle
     relevance, allowed, asked_for, scores, cosine, words, reranked, event = relevance_of(asked, gathered)
     timed = asked.times.explained(event) if asked.times and query.explain else {}
-    allowed = allowed & (relevance >= query.min_relevance)
+    allowed = allowed & (lifted(relevance, asked.lift) >= query.min_relevance)
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
         moment = asked.now if query.as_of is None else query.as_of
         updates = outdated(_stated(query, candidates), best, allowed, shown, moment)
         relevance = newest_first(relevance, {older: newer.row for older, newer in updates.items()})
         best = top(relevance, allowed, query.top_k) if updates else best
+    shown_relevance = lifted(relevance, asked.lift)
     hits = []
     dated = query.reference if query.reference is not None and query.reference.dates else None
     times: list[list[Window]] = [[] for _ in best]
@@ -186,7 +187,7 @@ def _hits(asked: PreparedQuery, gathered: Gathered) -> Hits:
         hits.append(
             SearchHit(
                 **api_fields(memory, SearchHit),
-                relevance=round(float(relevance[row]), 4),
+                relevance=round(float(shown_relevance[row]), 4),
                 score=shown_score(score),
                 state=state,
                 updated_by=None if by is None else by.id,
@@ -197,7 +198,7 @@ def _hits(asked: PreparedQuery, gathered: Gathered) -> Hits:
         )
     if len(query.states) == len(State):
         return Hits(hits)
-    better = ~asked_for & (relevance >= max(query.min_relevance, SHOWN_FROM))
+    better = ~asked_for & (shown_relevance >= max(query.min_relevance, SHOWN_FROM))
     better[memories:] = False
     if len(best):
         better &= relevance > relevance[best[0]]

@@ -83,10 +83,10 @@ class PreparedQuery:
 
     `parts` are the query's text and the single questions in it, and `vectors` are the vectors of the parts and of the
     `clauses`, float32[parts + clauses, d]. `scale` is the scale of the model's cosines, and `dense_share` their
-    weight beside BM25. `now` is the time of the search (epoch ms). `said` are the window exchanges to rank, oldest
-    first, and `said_vectors` are the exchanges' vectors, float32[n, d]. With `updates`, statements are ranked before
-    those that they update. `times` are the times that the query names. `reranked` are a reranker's scores, after it
-    was asked.
+    weight beside BM25. `lift` raises the relevances that are shown (see `lifted`). `now` is the time of the search
+    (epoch ms). `said` are the window exchanges to rank, oldest first, and `said_vectors` are the exchanges' vectors,
+    float32[n, d]. With `updates`, statements are ranked before those that they update. `times` are the times that the
+    query names. `reranked` are a reranker's scores, after it was asked.
     """
 
     query: Query
@@ -100,6 +100,7 @@ class PreparedQuery:
     updates: bool = True
     times: AskedTimes | None = None
     dense_share: float = USE.dense_share
+    lift: float = 0.0
     reranked: Reranked | None = None
 
     @property

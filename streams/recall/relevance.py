@@ -18,7 +18,7 @@ import numpy.typing as npt
 from schemas.lifecycle import in_states, scores_of
 from streams.recall.order import Event
 from streams.recall.query import PreparedQuery
-from streams.recall.ranking import Scores, bm25, carry, fuse, top
+from streams.recall.ranking import Scores, bm25, carry, fuse, lifted, top
 from streams.recall.reranking import RerankedRow, reordered
 from streams.recall.times import Raised, Reader
 from streams.runtime.cancellation import cancellable
@@ -45,9 +45,10 @@ class Gathered(NamedTuple):
 class Relevance(NamedTuple):
     """The relevance of each candidate, and what it comes from.
 
-    `asked_for` marks the candidates in the query's states, and `allowed` those of them that match its conditions.
-    `scores` are their scores of the lifecycle. `cosine` and `words` (BM25) are those for the part of the query that
-    matches best. `reranked` are the rows that a reranker has scored, `event` what the question counts from.
+    `values` give the order; `lifted` makes of them what is shown and compared with thresholds. `asked_for` marks the
+    candidates in the query's states, and `allowed` those of them that match its conditions. `scores` are their
+    scores of the lifecycle. `cosine` and `words` (BM25) are those for the part of the query that matches best.
+    `reranked` are the rows that a reranker has scored, `event` what the question counts from.
     """
 
     values: Scores
@@ -78,7 +79,7 @@ def relevance_of(asked: PreparedQuery, gathered: Gathered) -> Relevance:
             all(one.matches(memory) for one in conditions) and not is_expired(memory, asked.now)
             for memory in cancellable(reader.memories(rows))
         ]
-    of_event = matches[parts] if asked.clauses else None
+    of_event = lifted(matches[parts], asked.lift) if asked.clauses else None
     values, event, kinds = _with_times(asked, fused, allowed, gathered, of_event)
     reranked: Mapping[int, RerankedRow] = {}
     if asked.reranked is not None:

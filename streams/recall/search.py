@@ -162,6 +162,7 @@ class Recall:
             updates=self._updates,
             times=times,
             dense_share=model.dense_share,
+            lift=model.lift_of(query.text),
         )
 
     async def _reranked(

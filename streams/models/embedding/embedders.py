@@ -18,6 +18,7 @@ from schemas.settings import EmbeddingSettings
 from streams.models.embedding import calibration
 from streams.models.embedding.calibration import COSINES, Scales
 from streams.models.local_models import library_model
+from tables.search.tokens import has_cjk
 
 Vectors = npt.NDArray[np.float32]
 
@@ -63,6 +64,10 @@ class Model:
     def dense_share(self) -> float:
         """The weight of a memory's cosine in its relevance. The rest is the weight of its BM25."""
         return measured_model(self.name).dense_share
+
+    def lift_of(self, question: str) -> float:
+        """Return the lift of relevances to a question, by the question's script: see `lifted` of `ranking`."""
+        return 0.0 if has_cjk(question) else measured_model(self.name).latin_lift
 
 
 class UseEmbedder:

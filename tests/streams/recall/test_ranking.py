@@ -24,6 +24,7 @@ from streams.recall.ranking import (
     carry,
     fuse,
     is_question,
+    lifted,
     probe,
     questions,
     sentences,
@@ -403,6 +404,34 @@ def test_carrying_never_lowers_and_never_exceeds_one(
     carried = carry(relevance, previous)
     assert carried.dtype == np.float32
     assert ((carried >= relevance) & (carried <= 1)).all()
+
+
+@given(between(0, 1, (20,)), st.floats(0.0, 3.0))
+def test_a_lift_never_lowers_never_exceeds_one_and_keeps_the_order(relevance: Scores, lift: float) -> None:
+    raised = lifted(relevance, lift)
+    assert raised.dtype == np.float32
+    assert ((raised >= relevance - 1e-7) & (raised <= 1)).all()
+    assert (np.diff(raised[np.argsort(relevance, kind="stable")]) >= 0).all()
+
+
+def test_a_lift_moves_the_zero_point_of_the_curve() -> None:
+    def curve(u: NDArray[np.float64]) -> Scores:
+        return (0.5 + 0.5 * u / np.sqrt(1 + u * u)).astype(np.float32)
+
+    u = np.linspace(-4, 4, 33)
+    np.testing.assert_allclose(lifted(curve(u), 0.5), curve(u + 0.5), atol=2e-6)
+
+
+def test_without_a_lift_relevances_stay_as_they_are() -> None:
+    relevance = floats([0.0, 0.4, 1.0])
+    assert lifted(relevance, 0.0) is relevance
+
+
+def test_a_model_lifts_questions_in_the_script_in_which_its_answers_have_fewer_deviations() -> None:
+    e5 = Model("multilingual-e5-small-q4", 384)
+    assert [e5.lift_of(question) for question in ("Where?", "¿Dónde?")] == [0.5, 0.5]
+    assert [e5.lift_of(question) for question in ("在哪里？", "Ann 在哪里？")] == [0, 0]
+    assert Model("use-multilingual-v3", 512).lift_of("Where?") == 0
 
 
 def test_the_best_come_first() -> None:

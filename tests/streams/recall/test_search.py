@@ -19,7 +19,7 @@ from streams.models.embedding.calibration import COSINE
 from streams.recall.answers import answers
 from streams.recall.filtering import Filter
 from streams.recall.query import PreparedQuery, Query
-from streams.recall.ranking import LexicalIndex, carry, fuse, top
+from streams.recall.ranking import LexicalIndex, carry, fuse, lifted, top
 from tables.memories.shard import Shard
 from tables.runs import Places
 from tables.search.search_rows import SearchRows
@@ -68,6 +68,7 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
         newest[memory.session_id] = row
     lexical = LexicalIndex.build(memory.text for memory in memories).scores(query.text)
     relevance = carry(fuse(dense, lexical, question.scale, question.dense_share), np.array(previous, np.int64))
+    shown = lifted(relevance, question.lift)
 
     def state(memory: Memory) -> State:
         return state_of(score_of(memory, question.now, question.lifecycle), question.lifecycle)
@@ -77,7 +78,7 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
             state(memory) in query.states
             and (query.replaced or memory.current)
             and all(condition.matches(memory) for condition in query.filters)
-            and relevance[row] >= query.min_relevance
+            and shown[row] >= query.min_relevance
             for row, memory in enumerate(memories)
         ],
         np.bool_,
@@ -86,7 +87,7 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
         SearchHit(
             id=memory.id,
             memory=memory.text,
-            relevance=round(float(relevance[row]), 4),
+            relevance=round(float(shown[row]), 4),
             score=shown_score(score_of(memory, question.now, question.lifecycle)),
             state=state(memory),
             importance=memory.importance,
@@ -126,10 +127,30 @@ EVERY = Query("u", "where do I live, hiking?", 10, frozenset(State))
         replace(EVERY, user_id="nobody"),
     ],
 )
-@pytest.mark.parametrize("share", [0.5, 0.7])
-def test_arrays_answer_as_a_loop_over_memories_does(shard: Shard, query: Query, days: float, share: float) -> None:
-    question = replace(asked(query, days), dense_share=share)
+@pytest.mark.parametrize(("share", "lift"), [(0.5, 0.0), (0.7, 0.5)])
+def test_arrays_answer_as_a_loop_over_memories_does(
+    shard: Shard, query: Query, days: float, share: float, lift: float
+) -> None:
+    question = replace(asked(query, days), dense_share=share, lift=lift)
     assert answers(shard, question) == one_by_one(shard, question)
+
+
+def test_a_lift_changes_what_is_shown_and_not_the_order(shard: Shard) -> None:
+    """So a minimum of relevance keeps its meaning."""
+    plain, raised = answers(shard, asked(EVERY)), answers(shard, replace(asked(EVERY), lift=0.5))
+    assert [hit.id for hit in raised] == [hit.id for hit in plain]
+    assert all(high.relevance > low.relevance for high, low in zip(raised, plain, strict=True))
+    least = raised[1].relevance - 0.0001
+    assert plain[1].relevance < least
+    query = replace(EVERY, min_relevance=least)
+    assert len(answers(shard, asked(query))) == 1
+    assert len(answers(shard, replace(asked(query), lift=0.5))) == 2
+
+
+def test_a_lift_counts_for_memories_in_other_states_too(shard: Shard) -> None:
+    query = asked(replace(EVERY, states=frozenset({State.COLD})), days=7.5)
+    low, high = (answers(shard, replace(query, lift=lift)).elsewhere for lift in (0.0, 2.0))
+    assert sum(low.values()) < sum(high.values())
 
 
 def test_an_explanation_ranks_among_the_allowed(shard: Shard) -> None:
