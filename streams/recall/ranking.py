@@ -4,7 +4,7 @@ All functions are pure and deterministic. They are used like this:
 
     parts = questions(query)
     dense = embed([probe(part, speakers) for part in parts]) @ vectors.T  # [parts, n]
-    lexical = np.stack([index.scores(part) for part in parts])            # [parts, n]
+    lexical = np.stack([bm25(terms, part) for part in parts])             # [parts, n]
     relevance = carry(fuse(dense, lexical).max(axis=0), previous)
     hits = top(relevance, allowed, k=10)
 
@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import Final, Self
+from collections.abc import Collection
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,35 +98,6 @@ def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.in
     places, which = places[same], order[nearest[same]]
     by_hash = np.argsort(which, kind="stable")
     return places[by_hash], which[by_hash]
-
-
-class LexicalIndex:
-    """An index of texts, to which texts can be appended, and which ranks them by :func:`bm25`.
-
-    The statistics (rarity, mean length) are computed for each query. So it makes no difference whether texts are
-    added together or one after the other.
-    """
-
-    def __init__(self) -> None:
-        self._terms = Terms.of(())
-
-    @classmethod
-    def build(cls, texts: Iterable[str]) -> Self:
-        """Return an index of the given texts. Row ``i`` of the index is the ``i``-th text."""
-        index = cls()
-        index.add(texts)
-        return index
-
-    def __len__(self) -> int:
-        return len(self._terms)
-
-    def add(self, texts: Iterable[str]) -> None:
-        """Append texts to the index as its next rows."""
-        self._terms = self._terms.with_more(Terms.of(texts))
-
-    def scores(self, query: str) -> Scores:
-        """Return the score by :func:`bm25` of every row."""
-        return bm25(self._terms, query)
 
 
 def questions(query: str) -> list[str]:

@@ -18,7 +18,6 @@ from streams.models.embedding.calibration import COSINE, Scale, Scales, scale_of
 from streams.models.embedding.embedders import Model
 from streams.recall import ranking
 from streams.recall.ranking import (
-    LexicalIndex,
     Scores,
     bm25,
     carry,
@@ -61,60 +60,58 @@ def test_the_examples_in_the_docstrings_hold() -> None:
 
 def test_a_single_term_scores_by_its_count_and_the_length_of_the_text() -> None:
     # Lengths 2 and 3, mean 2.5: the term is saturated at 0.5 + 0.5 * 3/2.5 = 1.1; share 1 / (1 + 1.1).
-    index = LexicalIndex.build(["cat dog", "cat cat bird"])
-    np.testing.assert_allclose(index.scores("bird"), [0, 1 / 2.1], rtol=1e-6)
+    terms = Terms.of(["cat dog", "cat cat bird"])
+    np.testing.assert_allclose(bm25(terms, "bird"), [0, 1 / 2.1], rtol=1e-6)
 
 
 def test_a_repeated_term_saturates() -> None:
-    index = LexicalIndex.build(["cat dog", "cat cat bird"])
-    np.testing.assert_allclose(index.scores("cat"), [1 / 1.9, 2 / 3.1], rtol=1e-6)
+    terms = Terms.of(["cat dog", "cat cat bird"])
+    np.testing.assert_allclose(bm25(terms, "cat"), [1 / 1.9, 2 / 3.1], rtol=1e-6)
 
 
 def test_a_term_that_nobody_wrote_counts_against_every_memory() -> None:
     # 2 + 10 imaginary memories: idf is ln(1 + 11.5/1.5) for "dog", ln(1 + 12.5/0.5) = ln 26 for "fish".
-    index = LexicalIndex.build(["cat dog", "cat cat bird"])
+    terms = Terms.of(["cat dog", "cat cat bird"])
     dog = math.log(1 + 11.5 / 1.5)
-    np.testing.assert_allclose(index.scores("dog fish"), [dog / (dog + math.log(26)) / 1.9, 0], rtol=1e-6)
+    np.testing.assert_allclose(bm25(terms, "dog fish"), [dog / (dog + math.log(26)) / 1.9, 0], rtol=1e-6)
 
 
 def test_a_function_word_counts_a_fifth_of_a_content_word() -> None:
     # 1 + 10 imaginary memories: idf is ln(1 + 10.5/1.5) = ln 8 for a held term, ln(1 + 11.5/0.5) = ln 24
     # for "fish"; a text of mean length is saturated at 1, which leaves a half.
-    index = LexicalIndex.build(["what tea"])
+    terms = Terms.of(["what tea"])
     held, unheard = math.log(8), math.log(24)
-    np.testing.assert_allclose(index.scores("tea fish"), [held / (held + unheard) / 2], rtol=1e-6)
-    np.testing.assert_allclose(index.scores("what fish"), [held / (held + 5 * unheard) / 2], rtol=1e-6)
+    np.testing.assert_allclose(bm25(terms, "tea fish"), [held / (held + unheard) / 2], rtol=1e-6)
+    np.testing.assert_allclose(bm25(terms, "what fish"), [held / (held + 5 * unheard) / 2], rtol=1e-6)
 
 
 def test_a_rare_word_outweighs_a_common_one() -> None:
-    index = LexicalIndex.build(["tea spoon", "tea cup", "tea pot", "tea oolong"])
-    assert index.scores("tea oolong").argmax() == 3
+    terms = Terms.of(["tea spoon", "tea cup", "tea pot", "tea oolong"])
+    assert bm25(terms, "tea oolong").argmax() == 3
 
 
 def test_chinese_finds_the_answer_without_a_segmenter() -> None:
-    index = LexicalIndex.build(["我住在世纪花园。", "我的同事叫孙逸飞。", "今天天气不错。"])
-    assert index.scores("世纪花园在哪里？").argmax() == 0
+    terms = Terms.of(["我住在世纪花园。", "我的同事叫孙逸飞。", "今天天气不错。"])
+    assert bm25(terms, "世纪花园在哪里？").argmax() == 0
 
 
 @pytest.mark.parametrize("query", ["", "?", "unheard"])
 def test_a_query_that_hits_nothing_scores_zero_everywhere(query: str) -> None:
-    assert LexicalIndex.build(["cat", "dog"]).scores(query).tolist() == [0, 0]
+    assert bm25(Terms.of(["cat", "dog"]), query).tolist() == [0, 0]
 
 
-def test_an_empty_index_answers_with_no_rows() -> None:
-    scores = LexicalIndex().scores("cat")
+def test_no_texts_have_no_scores() -> None:
+    scores = bm25(Terms.of([]), "cat")
     assert scores.shape == (0,)
     assert scores.dtype == np.float32
 
 
 @given(TEXTS, st.integers(0, 12), st.text("abc dé's 我喜欢猫", max_size=15))
-def test_adding_in_pieces_equals_building_at_once(texts: list[str], cut: int, query: str) -> None:
-    grown = LexicalIndex.build(texts[:cut])
-    grown.scores(query)
-    grown.add(texts[cut:])
-    whole = LexicalIndex.build(texts)
-    assert len(grown) == len(whole) == len(texts)
-    assert grown.scores(query).tolist() == whole.scores(query).tolist()
+def test_terms_in_pieces_score_as_those_read_at_once(texts: list[str], cut: int, query: str) -> None:
+    pieces = Terms.of(texts[:cut]).with_more(Terms.of(texts[cut:]))
+    whole = Terms.of(texts)
+    assert len(pieces) == len(whole) == len(texts)
+    assert bm25(pieces, query).tolist() == bm25(whole, query).tolist()
 
 
 def by_postings(texts: list[str], query: str) -> Scores:
@@ -149,12 +146,12 @@ MIXED = st.one_of(
 @given(st.lists(MIXED, max_size=30), MIXED)
 def test_one_pass_over_numbers_scores_as_postings_do(texts: list[str], query: str) -> None:
     """In both languages, with doubled and empty texts among them, to the last bit."""
-    assert LexicalIndex.build(texts).scores(query).tolist() == by_postings(texts, query).tolist()
+    assert bm25(Terms.of(texts), query).tolist() == by_postings(texts, query).tolist()
 
 
 @given(TEXTS, st.text("abc dé's 我喜欢猫", max_size=15))
 def test_a_lexical_score_is_a_share(texts: list[str], query: str) -> None:
-    scores = LexicalIndex.build(texts).scores(query)
+    scores = bm25(Terms.of(texts), query)
     assert scores.dtype == np.float32
     assert ((scores >= 0) & (scores <= 1)).all()
 

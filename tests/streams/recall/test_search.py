@@ -19,10 +19,11 @@ from streams.models.embedding.calibration import COSINE
 from streams.recall.answers import answers
 from streams.recall.filtering import Filter
 from streams.recall.query import PreparedQuery, Query
-from streams.recall.ranking import LexicalIndex, carry, fuse, lifted, top
+from streams.recall.ranking import bm25, carry, fuse, lifted, top
 from tables.memories.shard import Shard
 from tables.runs import Places
 from tables.search.search_rows import SearchRows
+from tables.search.terms import Terms
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import event
 from tests.tables.memories.test_shard import touch
@@ -66,7 +67,7 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
     for row, memory in enumerate(memories):
         previous.append(newest.get(memory.session_id, -1))
         newest[memory.session_id] = row
-    lexical = LexicalIndex.build(memory.text for memory in memories).scores(query.text)
+    lexical = bm25(Terms.of(memory.text for memory in memories), query.text)
     relevance = carry(fuse(dense, lexical, question.scale, question.dense_share), np.array(previous, np.int64))
     shown = lifted(relevance, question.lift)
 
