@@ -73,7 +73,7 @@ def test_the_audit_of_locomo_names_the_conversation_and_the_question_by_number(t
 
 def test_lines_are_read_like_a_list_and_several_files_one_after_the_other(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(
-        b'{"question_id": "a", "drop": true}\n{"question_id": "b", "evidence": ["m"]}\n'
+        b'{"question_id": "a", "drop": true}\n\n{"question_id": "b", "evidence": ["m"]}\n \n'
     )
     (tmp_path / "b.json").write_bytes(b' [{"question_id": "c", "drop": true}]')
     assert [one.name for one in read_corrections([tmp_path / "a.jsonl", tmp_path / "b.json"])] == ["a", "b", "c"]
@@ -100,6 +100,7 @@ def test_a_correction_that_cannot_be_meant_is_an_error(tmp_path: Path, row: dict
     [
         (b"no json", "is no JSON list"),
         (b"[]", "has no corrections"),
+        (b"\n \n", "has no corrections"),
         (b"[1]", "has no corrections"),
         (b'[{"evidence": ["m"]}]', "names a question_id"),
         (b'[{"question_id": "a"}]', "has evidence"),

@@ -80,9 +80,9 @@ def read_corrections(paths: Iterable[Path]) -> list[Correction]:
 def _rows(path: Path) -> Lines:
     try:
         whole = path.read_bytes()
-        rows: Lines = (
-            orjson.loads(whole) if whole.lstrip()[:1] == b"[" else list(map(orjson.loads, whole.splitlines()))
-        )
+        listed = whole.lstrip()[:1] == b"["
+        lines = (line for line in whole.splitlines() if line.strip())
+        rows: Lines = orjson.loads(whole) if listed else [orjson.loads(line) for line in lines]
     except ValueError as exc:
         raise click.ClickException(f"{path} is no JSON list and has no JSON lines: {exc}") from exc
     if not rows or not all(isinstance(row, dict) for row in rows):
