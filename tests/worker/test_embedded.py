@@ -18,8 +18,8 @@ from streams.doors.cli import running
 from streams.kafka.bulk import producing
 from streams.models.embedding.calibration import Scale
 from streams.models.embedding.embedding import QUESTION_SECONDS
-from streams.recall import relevance
-from streams.recall.ranking import Scores, fuse
+from streams.recall import answers, relevance
+from streams.recall.ranking import Scores, fuse, lifted
 from streams.runtime.backoff import Backoff
 from streams.shards.user_shards import WAIT_SECONDS
 from streams.telemetry.metrics import labelled
@@ -235,14 +235,19 @@ async def test_when_the_models_process_is_killed_nothing_is_lost(settings: Setti
 
 @pytest.mark.slow
 async def test_memories_are_found_with_e5(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name and dimension are recorded, and its cosine has its own weight."""
-    shares = list[float]()
+    """Its name and dimension are recorded, its cosine has its own weight, and English relevances are lifted."""
+    shares, lifts = list[float](), list[float]()
 
     def noted(dense: Scores, lexical: Scores, scale: Scale, share: float) -> Scores:
         shares.append(share)
         return fuse(dense, lexical, scale, share)
 
+    def noted_lift(values: Scores, lift: float) -> Scores:
+        lifts.append(lift)
+        return lifted(values, lift)
+
     monkeypatch.setattr(relevance, "fuse", noted)
+    monkeypatch.setattr(answers, "lifted", noted_lift)
     settings = settings.model_copy(update={"lifecycle": LifecycleSettings(clock="wall")})
     small = with_embedding(settings, backend="e5")
     async with running.started(small) as worker:
@@ -250,8 +255,11 @@ async def test_memories_are_found_with_e5(settings: Settings, monkeypatch: pytes
         await tell(worker, 0, 4)
         await until(lambda: written(worker) == 4, alive=worker)
         assert (await found(worker, "where are the dates?"))[0] == "Box 3 holds dates"
+        assert (set(shares), set(lifts)) == ({0.7}, {0.5})
+        lifts.clear()
+        await found(worker, "dates 在哪里？")
     assert recorded(small) == {("multilingual-e5-small-q4", "384")}
-    assert set(shares) == {0.7}
+    assert set(lifts) == {0.0}
 
 
 @pytest.mark.slow
