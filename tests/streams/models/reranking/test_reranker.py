@@ -169,6 +169,7 @@ async def test_an_answer_that_is_not_one_score_for_each_text_is_none(
     [
         (Answer(status=401), "(AuthenticationError, 401): correct the key"),
         (Answer(status=404), "(NotFoundError, 404): correct rerank.base_url or rerank.model"),
+        (Answer(status=413), "(APIStatusError, 413): lower rerank.candidates"),
         (Answer(status=422), "(UnprocessableEntityError, 422): set another rerank.model, or another service"),
         (Answer(status=429), "(RateLimitError, 429): raise the service's limit"),
         (Answer(status=503), "(InternalServerError, 503): check the service"),
