@@ -46,6 +46,20 @@ def write_whole(path: Path, content: bytes) -> None:
     synced(path.parent)
 
 
+def shard_folders(data_dir: Path) -> dict[int, Path]:
+    """Return the folders of the shards in a data directory, by ascending partition; none if it has no shards yet.
+
+    Raises `DataDirError` if they cannot be listed.
+    """
+    try:
+        folders = {int(path.name): path for path in (data_dir / "shards").iterdir() if path.name.isdecimal()}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as exc:
+        raise DataDirError(data_dir, exc.strerror or str(exc)) from exc
+    return dict(sorted(folders.items()))
+
+
 def make_usable(folder: Path, mode: int = 0o777) -> None:
     """Make the folder with this mode, if it is missing. Raises `DataDirError` if it cannot be written to.
 

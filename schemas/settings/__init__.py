@@ -33,6 +33,7 @@ from schemas.settings.embedding import (
     TRANSFORMER,
     EmbeddingSettings,
     InputTypeName,
+    settings_of_the_model,
 )
 from schemas.settings.kafka import KafkaSettings
 from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, WhitelistSettings
@@ -93,6 +94,7 @@ __all__ = [
     "TelemetrySettings",
     "Updates",
     "WhitelistSettings",
+    "settings_of_the_model",
 ]
 
 
@@ -241,8 +243,12 @@ class Settings(BaseSettings):
         return service
 
     def warnings(self) -> tuple[SettingWarning, ...]:
-        """Return a warning for each setting without effect that summaries or profiles need. It never raises."""
+        """Return a warning for each setting without effect, of those that can be detected. It never raises."""
         warnings = self.summaries().warnings
+        if unused := self.embedding.unused():
+            what = f"no effect with embedding.backend {self.embedding.backend}"
+            named = ", ".join(f"embedding.{name}" for name in unused)
+            warnings = (*warnings, SettingWarning(f"{named}: {what}", "set another backend, or leave them out"))
         if self.recall.profile_by_model and self.rater() is None:
             what = "recall.profile_by_model has no effect, because there is no API key for a model"
             warnings = (*warnings, SettingWarning(what, "set llm.api_key (any text, if the service needs none)"))

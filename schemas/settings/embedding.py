@@ -34,9 +34,17 @@ OF_THE_MODEL: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 
-
 #: The backends that have only one model, and ignore `model`.
 ONE_MODEL: Final = frozenset({"use", "e5"})
+
+
+def settings_of_the_model(backend: str) -> tuple[str, ...]:
+    """Return the names of the settings that describe a model of this backend, its name included.
+
+    >>> settings_of_the_model("sentence-transformers"), settings_of_the_model("auto")
+    (('model', 'query_prefix', 'document_prefix'), ())
+    """
+    return () if backend in {"auto", *ONE_MODEL} else ("model", *OF_THE_MODEL[backend])
 
 
 class EmbeddingSettings(Section):
@@ -65,6 +73,14 @@ class EmbeddingSettings(Section):
     query_input_type: InputType | None = None
     document_input_type: InputType | None = None
     input_type_name: InputTypeName = "input_type"
+
+    def unused(self) -> list[str]:
+        """Return the names of the settings that are set, but have no effect with this backend."""
+        used = {"backend", "batch_size", "timeout_seconds", *settings_of_the_model(self.backend)}
+        if self.backend == "openai":
+            used |= {"api_key", "base_url"}
+        defaults = dict(EmbeddingSettings())
+        return [name for name, value in self if name not in used and value not in ("", defaults[name])]
 
     @field_validator("model")
     @classmethod

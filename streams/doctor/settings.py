@@ -57,8 +57,8 @@ class ReadSettings:
     def findings(self) -> list[Finding]:
         """Return a finding for each mistake in the settings.
 
-        There are also findings for settings that summaries and profiles cannot use, and for environment variables
-        that start with `SILTSTONE_`, but set nothing.
+        There are also findings for settings without effect, and for environment variables that start with
+        `SILTSTONE_`, but set nothing.
         """
         found = [failed(CHECK, problem, _advice(problem)) for problem in self.problems]
         if not found:
@@ -71,7 +71,7 @@ class ReadSettings:
         return [*found, *self._unused(), *(_unknown(name) for name in sorted(os.environ) if _sets_nothing(name))]
 
     def _unused(self) -> list[Finding]:
-        """Return a finding for each setting that summaries and profiles cannot use."""
+        """Return a finding for each setting without effect."""
         if self.settings is None or self.wrong & {"agents", "llm"}:
             return []
         of_all = self.settings.summaries().warnings if "memory" in self.wrong else self.settings.warnings()

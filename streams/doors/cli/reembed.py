@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +12,7 @@ import click
 from pydantic import ValidationError
 
 from schemas.errors import ApiError, NoWorker, SettingsError, SiltstoneError
-from schemas.settings import OF_THE_MODEL, EmbeddingSettings, InputTypeName, Settings
+from schemas.settings import OF_THE_MODEL, EmbeddingSettings, InputTypeName, Settings, settings_of_the_model
 from streams.doctor.data import numbered
 from streams.doors.cli import show
 from streams.doors.cli.client import ask, json_option, url_option
@@ -22,6 +22,7 @@ from streams.doors.cli.reembed_files import abandon_files, reembed_files
 from streams.doors.cli.shard_files import RowsBar
 from streams.memory.reembedding import Phase
 from streams.models.embedding.choice import embedder_of
+from tables.paths import shard_folders
 
 BACKENDS = click.Choice([*OF_THE_MODEL])
 NAMES = click.Choice(get_args(InputTypeName))
@@ -100,7 +101,7 @@ def _answers(url: str, data: Path) -> bool:
     try:
         ask(url, "GET", PATH)
     except NoWorker:
-        if not (data / "shards").is_dir():
+        if not shard_folders(data):
             raise
         return False
     return True
@@ -112,7 +113,10 @@ def _wanted(
     """Return the embedding settings, with the command's options in place of their values.
 
     If the options name another model, the dimensions, prefixes and input types in the settings are not used for it.
+    Raises `UsageError` if the backend has no use for one of the options.
     """
+    given = {"model": model, **of_the_model}
+    _refuse_unused(backend or settings.backend, [name for name, value in given.items() if value is not None])
     same_backend = backend in (None, settings.backend)
     kept = settings.model if same_backend else ""
     same = same_backend and model in (None, settings.model)
@@ -127,6 +131,15 @@ def _wanted(
         )
     except ValidationError as exc:
         raise SettingsError([f"embedding.{error['loc'][0]}: {error['msg']}" for error in exc.errors()]) from None
+
+
+def _refuse_unused(backend: str, given: Sequence[str]) -> None:
+    used = settings_of_the_model(backend)
+    unused = ", ".join(f"--{name.replace('_', '-')}" for name in given if name not in used)
+    if unused and backend == "auto":
+        raise click.UsageError(f"embedding.backend is auto: name the backend with --backend beside {unused}")
+    if unused:
+        raise click.UsageError(f"the backend {backend} has no use for {unused}: leave it out, or name another one")
 
 
 def requested(wanted: EmbeddingSettings) -> dict[str, Any]:

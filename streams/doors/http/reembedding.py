@@ -12,7 +12,6 @@ from schemas.settings import EmbeddingSettings, InputTypeName
 from streams.doors.http.refusals import because
 from streams.doors.http.wording import complaints
 from streams.memory.reembedding import Phase, to_set
-from streams.models.embedding.choice import embedder_of
 from streams.service import MemoryService
 
 
@@ -89,7 +88,11 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
         """
         try:
             settings = EmbeddingSettings.model_validate({**dict(before), **wanted.model_dump()})
-            embedder = embedder_of(service.settings.model_copy(update={"embedding": settings}))
+            embedder = (
+                reembedder.settings
+                if settings.backend == "auto"
+                else service.settings.model_copy(update={"embedding": settings}).embedder()
+            )
         except ValidationError as exc:
             raise HTTPException(
                 422, complaints({**error, "loc": ("body", *error["loc"])} for error in exc.errors())
