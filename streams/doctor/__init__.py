@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from aiokafka.errors import KafkaError
 
@@ -32,6 +33,8 @@ __all__ = ["Finding", "Outcome", "ReadSettings", "examine"]
 DATA_SECONDS = 10.0
 STORE_SECONDS = 30.0
 BROKER_SECONDS = 10.0
+#: The other sections that some embedding backends use.
+_ALSO_NEEDED: Final = {"openai": {"llm"}, "auto": {"data_dir"}}
 HTTP_SECONDS = http.ANSWER_SECONDS + 2
 
 
@@ -97,7 +100,7 @@ def _checks(
         ),
         _Check(
             embedding.CHECK,
-            frozenset({"embedding", "llm"} if settings.embedding.backend == "openai" else {"embedding"}),
+            frozenset({"embedding"} | _ALSO_NEEDED.get(settings.embedding.backend, set())),
             300.0,  # a missing transformer is downloaded first
             "check the network if the model is being downloaded, or set embedding.backend to `use`",
             partial(_embedding, settings, shards, kept),
@@ -188,6 +191,7 @@ async def _embedding(
 ) -> list[Finding]:
     started = time.monotonic()
     embedder = await in_daemon(partial(embedder_of, settings))
+    why = await in_daemon(partial(embedding.by_auto, settings))
     model = await embedding.load(embedder)
     if isinstance(model, Finding):
         return [model]
@@ -195,7 +199,7 @@ async def _embedding(
     # If the shards cannot be read, only the check of the data directory reports it.
     await asyncio.wait([shards], timeout=DATA_SECONDS)
     readable = shards.done() and not shards.cancelled() and shards.exception() is None
-    found = embedding.fitting(model, seconds, shards.result().read if readable else {})
+    found = embedding.fitting(model, seconds, shards.result().read if readable else {}, why)
     found += embedding.untold(embedder, model)
     await asyncio.wait([kept], timeout=STORE_SECONDS)
     told = kept.done() and not kept.cancelled() and kept.exception() is None

@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from schemas.errors import SiltstoneError
-from schemas.settings import EmbeddingSettings
+from schemas.settings import ONE_MODEL, EmbeddingSettings, Settings
 from streams.doctor.data import numbered
 from streams.doctor.finding import Finding, failed, ok, warning
+from streams.models.embedding.choice import kept_backend
 from streams.models.embedding.embedders import Model, load_embedder, model_of
 from streams.models.local_models import silence
 from streams.runtime.called_process import CalledProcess, ProcessDied
@@ -80,7 +81,7 @@ def _load(settings: EmbeddingSettings) -> Model | str:
 
 def untold(settings: EmbeddingSettings, model: Model) -> list[Finding]:
     """Report a model that gets questions and documents alike, but is known to have been taught to tell them apart."""
-    if model.asymmetric or not _ASYMMETRIC.search(settings.model):
+    if settings.backend in ONE_MODEL or model.asymmetric or not _ASYMMETRIC.search(settings.model):
         return []
     return [
         warning(
@@ -91,15 +92,32 @@ def untold(settings: EmbeddingSettings, model: Model) -> list[Finding]:
     ]
 
 
-def fitting(model: Model, seconds: float, shards: Mapping[int, Inspection]) -> list[Finding]:
-    """Report shards whose vectors are from another model than `model`, which was loaded in `seconds`."""
+def by_auto(settings: Settings) -> str:
+    """Return why a backend `auto` stands for its model; empty if the settings name another backend.
+
+    The text names the data directory, because a running worker may have another one, and so another model. Raises
+    `DataDirError`.
+    """
+    if settings.embedding.backend != "auto":
+        return ""
+    data_dir = settings.data_dir.absolute()
+    if kept_backend(data_dir):
+        return f"; chosen by `auto`, because shards in {data_dir} have it"
+    return f"; chosen by `auto` for a new store: no shard in {data_dir} has vectors of `use` or `e5`"
+
+
+def fitting(model: Model, seconds: float, shards: Mapping[int, Inspection], why: str = "") -> list[Finding]:
+    """Report shards whose vectors are from another model than `model`, which was loaded in `seconds`.
+
+    `why` is the reason for the choice of the model, as `by_auto` returns it.
+    """
     others: Mapping[tuple[str, int], list[int]] = defaultdict(list)
     for partition, found in sorted(shards.items()):
         if found.model is not None and (found.model, found.dimension) != (model.name, model.dimension):
             others[found.model, found.dimension].append(partition)
     loaded = f"{model.name}, {model.dimension} dimensions"
     if not others:
-        return [ok(CHECK, f"{loaded}, loaded in {seconds:.1f} s")]
+        return [ok(CHECK, f"{loaded}, loaded in {seconds:.1f} s{why}")]
     return [
         failed(
             CHECK,

@@ -13,6 +13,7 @@ from schemas.errors import DataDirError, ShardError, ShardLocked
 from tables.database.database import connect
 from tables.database.migrations import available
 from tables.database.shard_info import read_info
+from tables.paths import shard_folders
 
 _HOLDER = re.compile(r"\(PID (\d+)\)")
 
@@ -26,9 +27,12 @@ class Inspection:
 
 
 def catalogs(data_dir: Path) -> dict[int, Path]:
-    """Return the catalogs in a data directory, by partition."""
-    found = (data_dir / "shards").glob("*/catalog.duckdb")
-    return {int(path.parent.name): path for path in sorted(found) if path.parent.name.isdecimal()}
+    """Return the catalogs in a data directory, by partition. Raises `DataDirError` if they cannot be listed."""
+    found = {partition: folder / "catalog.duckdb" for partition, folder in shard_folders(data_dir).items()}
+    try:
+        return {partition: path for partition, path in found.items() if path.exists()}
+    except OSError as exc:
+        raise DataDirError(data_dir, exc.strerror or str(exc)) from exc
 
 
 def inspect_catalog(partition: int, path: Path) -> Inspection:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import DataDirError
-from tables.paths import sync_data, synced
+from tables.paths import shard_folders, sync_data, synced
 
 Slots = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float32]
@@ -48,26 +48,32 @@ def path_of(folder: Path, number: int) -> Path:
     return folder / f"vectors-{number:d}.f32"
 
 
-def recorded_dimensions(data_dir: Path) -> list[int]:
-    """Return the dimension of each shard's vectors in a data directory, for the shards that have a file of vectors.
+def recorded_dimensions(data_dir: Path) -> dict[int, list[int]]:
+    """Return the dimensions of each shard's files of vectors, by partition. Shards without such a file are left out.
 
-    Only the files' heads are read, so another process may have the shards open. If a shard has more than one file, it
-    is the dimension of the one with the lowest number: the others are being made for another model.
+    The file with the lowest number comes first. The others are being made, for another model, or by a copy of the
+    file. Only the files' heads are read, so another process may have the shards open. Empty and damaged files are
+    left out. Raises `DataDirError` if files cannot be read.
     """
-    found: dict[Path, Head] = {}
-    for path in (data_dir / "shards").glob("*/vectors-*.f32"):
-        if path.parent.name.isdecimal() and (head := _head_of(path)) is not None:
-            held = found.get(path.parent)
-            found[path.parent] = head if held is None else min(held, head, key=lambda one: one.number)
-    return [found[folder].dimension for folder in sorted(found)]
+    found = {}
+    for partition, folder in shard_folders(data_dir).items():
+        try:
+            heads = [head for path in folder.iterdir() if path.match("vectors-*.f32") and (head := _head_of(path))]
+        except (FileNotFoundError, NotADirectoryError):  # another worker has removed the folder, or it is no shard's
+            continue
+        except OSError as exc:
+            raise DataDirError(Path(exc.filename or folder), exc.strerror or str(exc)) from exc
+        if heads:
+            found[partition] = [head.dimension for head in sorted(heads, key=lambda head: head.number)]
+    return found
 
 
 def _head_of(path: Path) -> Head | None:
-    """Return the head of a file of vectors; None if it is missing, empty, or no such file."""
+    """Return the head of a file of vectors; None if the file was removed, is empty or damaged. Raises `OSError`."""
     try:
         with path.open("rb") as file:
             mark, shard, number, dimension = _HEAD.unpack(file.read(_HEAD.size))
-    except (OSError, struct.error):
+    except (FileNotFoundError, struct.error):
         return None
     return Head(uuid.UUID(bytes=shard), number, dimension) if mark == _MARK else None
 

@@ -9,8 +9,21 @@ import pytest
 from schemas.settings import EmbeddingSettings, Settings
 from streams.app import Siltstone
 from streams.models.embedding.embedders import E5Embedder, UseEmbedder
+from tables.database.inspection import catalogs
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.reembedding import VectorModel
+from tests.support.openai_server import OpenAIServer
 from tests.support.quick_commands import siltstone
-from tests.worker.test_reembed import in_environment, kept, said, until_phase, user_of, working
+from tests.worker.test_reembed import (
+    Service,
+    in_environment,
+    kept,
+    said,
+    until_phase,
+    user_of,
+    with_service,
+    working,
+)
 
 pytestmark = [pytest.mark.own_model, pytest.mark.slow]
 
@@ -66,6 +79,7 @@ async def test_a_store_from_before_keeps_use(settings: Settings) -> None:
         (finding,) = [one for one in orjson.loads(found.stdout)["findings"] if one["check"] == "embedding"]
         assert finding["outcome"] == "ok"
         assert finding["what"].startswith(f"{UseEmbedder.name}, 512 dimensions")
+        assert finding["what"].endswith(f"because shards in {auto.data_dir} have it")
 
 
 async def test_files_change_without_another_setting(settings: Settings) -> None:
@@ -80,3 +94,38 @@ async def test_files_change_without_another_setting(settings: Settings) -> None:
     async with working(auto) as (worker, http):
         assert await model(worker) == E5Embedder.name
         await is_found(http, 0)
+
+
+async def test_auto_is_the_present_model_also_if_it_is_a_services(settings: Settings) -> None:
+    """A command without the worker's settings asks for `auto`."""
+    async with (
+        OpenAIServer(Service().answering) as server,
+        working(with_service(settings, server.base_url)) as (worker, http),
+    ):
+        await kept(worker, 0)
+        (await http.post("/v1/reembed", json={"backend": "auto"})).raise_for_status()
+        told = await until_phase(http, "done", "failed")
+        assert (told["phase"], told["backend"], told["model"]) == ("done", "openai", "one")
+        assert await model(worker) == "one"
+
+
+async def test_a_change_that_ended_between_two_shards_is_completed_by_the_next_start(settings: Settings) -> None:
+    """One shard had changed over to `e5`, the others had their new vectors."""
+    auto = with_backend(settings, "auto")
+    async with working(with_backend(settings, "use")) as (worker, _):
+        await kept(worker, *range(8))
+    e5 = E5Embedder()
+    for number, (partition, path) in enumerate(catalogs(auto.data_dir).items()):
+        catalog = Catalog(path, partition)
+        side = catalog.reembedding
+        side.begin(VectorModel(e5.name, e5.dimension))
+        seqs, texts = side.texts(side.missing())
+        if texts:
+            side.put(seqs, e5.embed(texts, "document"))
+        if not number:
+            assert side.adopt(path.with_name("segments.json"))
+        catalog.close()
+    async with working(auto) as (worker, http):
+        assert await model(worker) == e5.name
+        for number in range(8):
+            await is_found(http, number)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import duckdb
@@ -35,6 +34,7 @@ from streams.models.embedding import calibration
 from streams.models.embedding.embedding import Model
 from tables.database.inspection import Inspection
 from tables.memories.catalog.catalog import Catalog
+from tests.support.anybody import anybody
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
@@ -269,19 +269,6 @@ def test_a_file_is_no_data_directory(tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         (finding,) = check_folder(path)
         assert (finding.outcome, "cannot be written to" in finding.what) == (FAILED, True)
-
-
-@contextlib.contextmanager
-def anybody() -> Iterator[None]:
-    """As a user without rights, where the tests run as root."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65_534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.parametrize("below", [".", "below"])

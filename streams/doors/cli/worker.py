@@ -11,6 +11,7 @@ from streams.app import Siltstone
 from streams.doors.cli.options import LEVELS, bootstrap_option, data_option, port_option, with_options
 from streams.doors.cli.process import configure_logging, run, write_as_let_in
 from streams.doors.cli.running import serve
+from tables.privacy import make_private
 
 
 @click.command()
@@ -26,6 +27,7 @@ def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, l
     configure_logging(log_level, serving=True)
     settings = with_options(Settings.load(), data, bootstrap_servers, port)
     write_as_let_in(settings.data_dir)
+    make_private(settings.data_dir)  # before its files are read
     run(serve(settings, patient=True, announce=_announce))
 
 

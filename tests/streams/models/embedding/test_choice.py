@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from pathlib import Path
 
 import pytest
 
+from schemas.errors import DataDirError
 from schemas.settings import EmbeddingSettings, Settings
 from streams.models.embedding import choice
 from streams.models.embedding.choice import chosen, embedder_of
 from streams.models.embedding.embedders import E5Embedder, UseEmbedder
+from tables.memories.catalog.catalog import Catalog
 from tables.vectors.vector_file import Head, VectorFile
+from tests.support.anybody import anybody
+from tests.support.stored import as_version_7
 
 AUTO = EmbeddingSettings(backend="auto")
 USE, E5 = UseEmbedder.dimension, E5Embedder.dimension
@@ -56,7 +61,7 @@ def test_a_store_keeps_its_model(tmp_path: Path, installed: bool, dimension: int
 
 
 def test_most_shards_decide(tmp_path: Path, installed: bool) -> None:
-    """An interrupted change without a worker leaves some shards with each model."""
+    """They may come from the data directories of several workers."""
     for partition, dimension in enumerate((E5, USE, E5)):
         shard(tmp_path, partition, dimension)
     assert chosen(AUTO, tmp_path).backend == "e5"
@@ -66,6 +71,52 @@ def test_vectors_that_are_being_made_for_another_model_do_not_count(tmp_path: Pa
     shard(tmp_path, 0, USE, number=9)
     shard(tmp_path, 0, E5, number=10)
     assert chosen(AUTO, tmp_path).backend == "use"
+
+
+@pytest.mark.parametrize(("before", "after", "kept"), [(USE, E5, "e5"), (E5, USE, "use")])
+def test_a_change_that_ended_between_two_shards_is_to_be_completed(
+    tmp_path: Path, installed: bool, before: int, after: int, kept: str
+) -> None:
+    """One shard of four has changed over, and the others have their new vectors already."""
+    for partition in range(3):
+        shard(tmp_path, partition, before)
+        shard(tmp_path, partition, after, number=2)
+    shard(tmp_path, 3, after, number=2)
+    assert chosen(AUTO, tmp_path).backend == kept
+
+
+@pytest.mark.parametrize(("embedder", "kept"), [(UseEmbedder, "use"), (E5Embedder, "e5")])
+def test_shards_of_an_older_version_keep_their_model(
+    tmp_path: Path, installed: bool, embedder: type[UseEmbedder] | type[E5Embedder], kept: str
+) -> None:
+    """Their vectors are in the catalog, until they are opened."""
+    folder = tmp_path / "shards" / "0"
+    catalog = Catalog(folder / "catalog.duckdb", 0)
+    catalog.bind_model(embedder.name, embedder.dimension)
+    catalog.close()
+    as_version_7(folder)
+    assert chosen(AUTO, tmp_path).backend == kept
+
+
+def test_a_catalog_that_cannot_be_read_does_not_count(tmp_path: Path, installed: bool) -> None:
+    folder = tmp_path / "shards" / "0"
+    folder.mkdir(parents=True)
+    (folder / "catalog.duckdb").write_bytes(b"no database")
+    shard(tmp_path, 1, USE)
+    assert chosen(AUTO, tmp_path).backend == "use"
+
+
+@pytest.mark.parametrize("shut", [".", "shards", "shards/0", "shards/0/vectors-1.f32"])
+def test_what_may_not_be_read_is_no_new_store(installed: bool, shut: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own may be read by its user alone
+        data = Path(folder) / "data"
+        shard(data, 0, USE)
+        for path in (Path(folder), data, *data.rglob("*")):
+            path.chmod(0o755)
+        (data / shut).chmod(0)
+        with anybody(), pytest.raises(DataDirError, match=r"denied; choose another with --data"):
+            chosen(AUTO, data)
+        (data / shut).chmod(0o755)
 
 
 def test_a_damaged_or_empty_file_does_not_count(tmp_path: Path, installed: bool) -> None:
