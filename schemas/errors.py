@@ -25,6 +25,7 @@ SiltstoneError                 every error that we raise on purpose
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           this worker does not own the partition (any more)
 │   ├── ShardComingBack        this worker owns the partition, but its data is not restored yet
+│   ├── DamagedShard           bytes of the shard's catalog are missing or have changed
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
 │   └── MemoryElsewhere        this worker does not have the memory, but another worker may have it
@@ -286,6 +287,10 @@ class ShardComingBack(ShardError):
     def __init__(self, partition: int, message: str, retry_after: float) -> None:
         self.retry_after = retry_after
         super().__init__(partition, message)
+
+
+class DamagedShard(ShardError):
+    """The shard's catalog is damaged. Put a backup of its folder in place, or run the command in the error's text."""
 
 
 class EmbeddingMismatch(ShardError):

@@ -46,6 +46,19 @@ async def in_background(work: Callable[[], T], name: str, *, low_priority: bool 
     return await done
 
 
+async def in_background_to_the_end(work: Callable[[], T], name: str) -> T:
+    """Like `in_background`, but a caller that is cancelled waits until `work` has ended.
+
+    For short work that must not go on when the caller's partition is assigned again.
+    """
+    working = asyncio.ensure_future(in_background(work, name))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise
+
+
 def yield_to_others() -> None:
     """Lower the priority of the calling thread, so that other threads get the processor first (Linux only)."""
     if sys.platform == "linux":  # on other systems, a thread has no priority of its own

@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import duckdb
 
-from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLocked, ShardNotHere
+from schemas.errors import DamagedShard, DataDirError, EmbeddingMismatch, ShardError, ShardLocked, ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings, Updates
 from streams.models.embedding.embedding import Embedding
 from streams.runtime.cancellation import Cancellation
@@ -27,6 +27,7 @@ from streams.runtime.memory_shares import MemoryShares, in_units
 from streams.shards.models import ModelChanged, Models, ShardModel
 from streams.telemetry.recovery_progress import RecoveryProgress
 from tables.database.database import ALONE
+from tables.memories.catalog.damage import damage_reported
 from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.shard import Shard
 from tables.reached import note_reached
@@ -41,8 +42,9 @@ T = TypeVar("T")
 #: Calls a method of a shard on its thread, as `OwnedShards.call` does.
 CallShard = Callable[..., Awaitable[Any]]
 #: Restores the newest usable state of a partition into its folder. The vectors of a usable state come from one of the
-#: given models.
-Bring = Callable[[int, Path, Sequence[VectorModel]], Awaitable[None]]
+#: given models. If the state that is in the folder cannot be opened because of damage, the error is given, and raised
+#: if no other state is usable.
+Bring = Callable[[int, Path, Sequence[VectorModel], DamagedShard | None], Awaitable[None]]
 #: Called with a partition that leaves this worker, before its shard is closed.
 Leaving = Callable[[int, CallShard], Awaitable[None]]
 
@@ -103,9 +105,13 @@ class OwnedShards:
                 self._threads[partition].submit(task.result().limit_memory, memory)
 
     def new_shard(self, partition: int, folder: Path, model: str, dimension: int, memory: int = ALONE) -> Shard:
-        """Open a shard with the settings of this worker, on the calling thread. See `Shard`."""
+        """Open a shard with the settings of this worker, on the calling thread. See `Shard`.
+
+        Also raises `DamagedShard`.
+        """
         given = (partition, folder, model, dimension, self._settings, self._lifecycle, self._recent, memory)
-        return Shard(*given, updates=self._updates, zone=self._zone)
+        with damage_reported(folder, partition):
+            return Shard(*given, updates=self._updates, zone=self._zone)
 
     def partitions(self) -> list[int]:
         return sorted(self._open)
@@ -238,12 +244,12 @@ class OwnedShards:
         if (closing := self._closing.get(partition)) is not None:
             await asyncio.wait([closing])  # the partition was revoked and assigned again, and is still being closed
         try:
-            if self.bring is not None:
-                made = [await embedding.model() for embedding in self.models.candidates(partition)]
-                models = [VectorModel(model.name, model.dimension) for model in made]
-                await self.bring(partition, self._folder / str(partition), models)
-                self.coming_back.begins(partition, "memories", "opening")
-            shard = await self._of_either_model(partition)
+            try:
+                shard = await self._restored(partition, None)
+            except DamagedShard as exc:
+                if self.bring is None:
+                    raise
+                shard = await self._restored(partition, exc)
             self.coming_back.begins(partition, "memories", "catching up")
             return shard
         except asyncio.CancelledError:
@@ -251,6 +257,15 @@ class OwnedShards:
         except Exception as exc:
             self._on_failure(exc, f"shard {partition}")
             raise
+
+    async def _restored(self, partition: int, damaged: DamagedShard | None) -> Shard:
+        """Restore the newest usable state of a partition, and open it. See `Bring`."""
+        if self.bring is not None:
+            made = [await embedding.model() for embedding in self.models.candidates(partition)]
+            models = [VectorModel(model.name, model.dimension) for model in made]
+            await self.bring(partition, self._folder / str(partition), models, damaged)
+            self.coming_back.begins(partition, "memories", "opening")
+        return await self._of_either_model(partition)
 
     async def _of_either_model(self, partition: int) -> Shard:
         """Open a shard. During a change of the model, its vectors may come from the former or the next model."""

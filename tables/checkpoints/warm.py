@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from schemas.errors import CheckpointMismatch, DamagedCheckpoint
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest, decoded, encoded
-from tables.checkpoints.replacing import FORMER, replace_shard
+from tables.checkpoints.replacing import replace_shard
 from tables.checkpoints.restoring import Progress
 from tables.paths import synced, write_whole
 
@@ -44,7 +44,7 @@ class WarmCopies:
 
     def clean(self) -> None:
         """Remove the partial copies that a killed worker left."""
-        for suffix in (_NEXT, _GONE, FORMER):
+        for suffix in (_NEXT, _GONE):
             for left in self._folder.glob(f"*{suffix}"):
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -96,24 +96,34 @@ class WarmCopies:
 
     def drop(self, partition: int) -> None:
         """Remove the copy of a partition, if there is one."""
-        place, gone = self._folder / str(partition), self._folder / f"{partition}{_GONE}"
+        place, gone = self._folder / str(partition), self._gone(partition)
         shutil.rmtree(gone, ignore_errors=True)
         if place.exists():
             place.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
 
-    def move(self, copy: WarmCopy, part: str, place: Path, *, position: int | None) -> None:
+    def _gone(self, partition: int) -> Path:
+        return self._folder / f"{partition}{_GONE}"
+
+    def move(
+        self, copy: WarmCopy, part: str, place: Path, *, position: int | None, keep_damaged: bool = False
+    ) -> None:
         """Move one folder of a copy, such as "shard", to `place`, and drop the rest of the copy.
 
-        `position` is the expected position of the shard at `place`, which is replaced; None if there is no shard. If
-        the worker is killed during the move, it keeps either the old shard or the new one. Raises `ShardLocked` if
-        the shard at `place` is in use or has another position. The copy is then not moved.
+        `position` and `keep_damaged` are those of `replace_shard`. If the worker is killed during the move, it keeps
+        either the old shard or the new one, and there is no copy any more: a copy without this folder must not be
+        refreshed. Raises the errors of `replace_shard`. The copy is then not moved.
         """
         partition = copy.manifest.facts.partition
-        aside = self._folder / f"{partition}{FORMER}"
-        shutil.rmtree(aside, ignore_errors=True)
-        replace_shard(partition, copy.files / part, place, aside, position=position)
-        self.drop(partition)
+        gone = self._gone(partition)
+        shutil.rmtree(gone, ignore_errors=True)
+        copy.folder.rename(gone)
+        try:
+            replace_shard(partition, gone / FILES / part, place, position=position, keep_damaged=keep_damaged)
+        except BaseException:
+            gone.rename(copy.folder)
+            raise
+        shutil.rmtree(gone, ignore_errors=True)
 
     def _of(self, partition: int) -> WarmCopy | None:
         folder = self._folder / str(partition)

@@ -62,7 +62,7 @@ KINDS: Final[Words] = {
 }
 #: Those that name no user.
 WITHOUT_WORDS: Final = (
-    "shards/*/reached", "shards/*/segments.json", "shards/*/catalog.lock", "shards/*/search/*", "windows/*/*",
+    "shards/*/reached", "shards/*/segments.json", "shards/*.lock", "shards/*/search/*", "windows/*/*",
     "memory/*.lock", "analytics/staged/lock", "warm/*/manifest*", "partitions", "topics.json",
 )  # fmt: skip
 #: RocksDB notes in it which keys a file has had, until the store is opened again; a copy is opened when it is used.

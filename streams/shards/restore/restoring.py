@@ -9,6 +9,9 @@ log has all records. If the store is unavailable, the worker waits for it. If al
 made with other settings, the worker stops. Otherwise it would take new checkpoints of a shard without these records,
 and they would replace the complete checkpoints. Only if the store has no checkpoint of the partition, the shard is
 opened without these records.
+
+If the state on the disk is damaged, a checkpoint replaces it if the log has all records after the checkpoint. Without
+such a checkpoint, the worker stops, because a backup may be newer than the log's first record.
 """
 
 from __future__ import annotations
@@ -29,19 +32,20 @@ from schemas.errors import (
     BrokerUnavailable,
     CheckpointMismatch,
     DamagedCheckpoint,
+    DamagedShard,
     DataDirError,
     ShardError,
     ShardLocked,
     StoreUnavailable,
 )
-from streams.runtime.background import in_background
+from streams.runtime.background import in_background, in_background_to_the_end
 from streams.runtime.backoff import Backoff
 from streams.telemetry.metrics import Metrics
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.drafts import Draft, drop_left
 from tables.checkpoints.fitting import misfit
 from tables.checkpoints.manifest import Manifest
-from tables.checkpoints.replacing import FORMER, position_of, replace_shard, take_up
+from tables.checkpoints.replacing import position_of, replace_shard, take_up
 from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.frozen import FOLDER, LONG_TERM
 
@@ -86,7 +90,8 @@ class _TooOld(_Unusable):
 class _Wanted(NamedTuple):
     """A request to restore the state of a partition into `folder`, with an offset of at least `least`.
 
-    `own` is the offset of the state that is in `folder` now, or None if the folder has no state.
+    `own` is the offset of the state that is in `folder` now, or None if the folder has no state. `damaged` is True if
+    this state cannot be used.
     """
 
     partition: int
@@ -94,6 +99,7 @@ class _Wanted(NamedTuple):
     own: int | None
     bounds: LogBounds
     least: int
+    damaged: bool
 
 
 class Restoring:
@@ -125,27 +131,32 @@ class Restoring:
 
     def _clean(self, partition: int, folder: Path) -> None:
         """Clean up a restore in which a worker was killed: put back the folder set aside, and remove drafts."""
-        take_up(self._aside(partition), folder)
+        try:
+            take_up(partition, folder)
+        except OSError as exc:
+            raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc
         drop_left(self._folder, str(partition))
-
-    def _aside(self, partition: int) -> Path:
-        return self._folder / f"{partition}{FORMER}"
 
     def waiting(self) -> list[str]:
         """The reasons why shards are not open yet."""
         return list(self._waiting.values())
 
-    async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
+    async def bring(
+        self, partition: int, folder: Path, models: Sequence[VectorModel], damaged: DamagedShard | None = None
+    ) -> None:
         """Put the newest usable state of a partition into the folder of its shard.
 
-        The vectors of a usable state come from one of the given models. Raises `ShardError` and `DataDirError`.
+        The vectors of a usable state come from one of the given models. `damaged` is the error of an attempt to open
+        the state that is in the folder. It is raised if no checkpoint can replace this state. Raises `ShardError` and
+        `DataDirError`.
         """
         for attempt in itertools.count(1):
-            await in_background(partial(self._clean, partition, folder), "restore")
+            await in_background_to_the_end(partial(self._clean, partition, folder), "restore")
             try:
-                source = await self._brought(partition, folder, models)
+                source = await self._brought(partition, folder, models, damaged)
             except ShardLocked as exc:  # another worker has used the folder, which may now have the newest state
                 log.warning("%s", exc)
+                damaged = None
                 await asyncio.sleep(AGAIN.after(attempt))
             else:
                 self._metrics.restores.labels(source).inc()
@@ -153,16 +164,21 @@ class Restoring:
             finally:
                 self._waiting.pop(partition, None)
 
-    async def _brought(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> str:
+    async def _brought(
+        self, partition: int, folder: Path, models: Sequence[VectorModel], damaged: DamagedShard | None
+    ) -> str:
         """Put the newest usable state into the folder, and return its source: "disk", "checkpoint" or "log"."""
         own = await in_background(partial(position_of, folder), "restore")
         bounds = await self._log_of(partition)
         whole = bounds.start <= (own or 0)
-        if own is not None and whole and bounds.end - own <= FAR_BEHIND:
+        if damaged is None and own is not None and whole and bounds.end - own <= FAR_BEHIND:
             return "disk"
-        least = 0 if own is None else own + 1 + (FAR_BEHIND if whole else 0)
-        wanted = _Wanted(partition, folder, own, bounds, least if self._accept_loss else max(least, bounds.start))
-        restored = await self._restored(wanted, models, patient=own is None or not whole)
+        least = 0 if own is None or damaged is not None else own + 1 + (FAR_BEHIND if whole else 0)
+        least = least if self._accept_loss else max(least, bounds.start)
+        wanted = _Wanted(partition, folder, own, bounds, least, damaged is not None)
+        restored = await self._restored(wanted, models, patient=own is None or not whole or wanted.damaged)
+        if restored is None and damaged is not None:
+            raise damaged
         reached = own if restored is None else restored
         if reached is not None and reached < bounds.start:
             log.warning(
@@ -183,7 +199,8 @@ class Restoring:
         """Put a fitting checkpoint in place. Return its offset, or None if no checkpoint fits.
 
         If the store is unavailable, return None, unless `patient`: then wait for the store, without a time limit if
-        the log has lost its first records, otherwise for at most `patience` seconds.
+        the log has lost its first records or the state on the disk is damaged, otherwise for at most `patience`
+        seconds.
         """
         partition, bounds = wanted.partition, wanted.bounds
         until = time.monotonic() + self._patience
@@ -201,7 +218,7 @@ class Restoring:
                         unusable.append(str(exc))
                 break
             except StoreUnavailable as exc:
-                if not patient or (time.monotonic() > until and not bounds.start):
+                if not patient or (time.monotonic() > until and not bounds.start and not wanted.damaged):
                     log.warning(
                         "shard %d: it opens without a checkpoint, from the disk and the log: %s", partition, exc
                     )
@@ -278,8 +295,8 @@ class Restoring:
         def put() -> None:
             try:
                 if not gone.is_set():
-                    restored, aside = draft.files / FOLDER, self._aside(partition)
-                    replace_shard(partition, restored, wanted.folder, aside, position=wanted.own)
+                    restored, place = draft.files / FOLDER, wanted.folder
+                    replace_shard(partition, restored, place, position=wanted.own, keep_damaged=wanted.damaged)
             finally:
                 draft.drop()
 
@@ -290,7 +307,7 @@ class Restoring:
             except BaseException:
                 draft.drop()
                 raise
-            await in_background(put, "restore")
+            await in_background_to_the_end(put, "restore")
         except DamagedCheckpoint as exc:
             raise _Unusable(f"damaged: {exc.what}") from exc
         except OSError as exc:

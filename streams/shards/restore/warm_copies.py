@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from schemas.errors import CheckpointError, DataDirError, ShardLocked
-from streams.runtime.background import in_background
+from streams.runtime.background import in_background, in_background_to_the_end
 from streams.telemetry.metrics import Metrics
 from tables.checkpoints.fitting import misfit
 from tables.checkpoints.replacing import position_of
@@ -111,24 +111,31 @@ class WarmJob:
                 self._held[partition] = copy
                 log.info("shard %d: this disk has a warm copy of checkpoint %d", partition, copy.manifest.generation)
 
-    async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
-        """Move the copy of a newly assigned partition into the folder of its shard, if the copy is newer."""
+    async def bring(
+        self, partition: int, folder: Path, models: Sequence[VectorModel], *, damaged: bool = False
+    ) -> bool:
+        """Move the copy of a newly assigned partition into the folder of its shard, if the copy is newer.
+
+        If the shard in the folder is `damaged`, any copy counts as newer. Return True if a copy was moved.
+        """
         if partition not in self._held:
-            return
+            return False
         self._wanted.add(partition)
         try:
             async with self._locks[partition]:
                 copy = self._held.pop(partition, None)
                 if copy is None:
-                    return
+                    return False
                 own = await in_background(partial(position_of, folder), "warm")
-                if not self._fits(copy, models) or (own is not None and own >= _offset(copy)):
+                older = own is not None and own >= _offset(copy) and not damaged
+                if older or not self._fits(copy, models):
                     await in_background(partial(self._copies.drop, partition), "warm")
-                    return
+                    return False
                 if not await self._is_member():  # the partition may have moved
                     self._held[partition] = copy
-                    return
-                await in_background(partial(self._copies.move, copy, FOLDER, folder, position=own), "warm")
+                    return False
+                move = partial(self._copies.move, copy, FOLDER, folder, position=own, keep_damaged=damaged)
+                await in_background_to_the_end(move, "warm")
                 self._metrics.warm_takeovers.inc()
                 log.warning(
                     "shard %d: its warm copy of checkpoint %d is in place; the log is read from offset %d",
@@ -136,8 +143,10 @@ class WarmJob:
                     copy.manifest.generation,
                     _offset(copy),
                 )
+                return True
         except ShardLocked as exc:  # the next start finds the copy again, or fetches it
             log.warning("%s", exc)
+            return False
         except OSError as exc:
             raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc
         finally:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from schemas.errors import DamagedShard
 from streams.kafka.broker_link import BrokerLink
 from streams.kafka.clients.log_reader import bounds_of
 from streams.memory.agent import LongTermAgent
@@ -20,7 +21,7 @@ from streams.worker.wiring.context import WorkerContext
 from streams.worker.wiring.window_copies import WindowCopies
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.drafts import drop_left
-from tables.checkpoints.replacing import FORMER, take_up
+from tables.checkpoints.replacing import take_up_all
 from tables.checkpoints.warm import WarmCopies
 from tables.memories.catalog.reembedding import VectorModel
 
@@ -44,8 +45,7 @@ class Checkpointing:
         # the shards that the worker had set aside.
         shutil.rmtree(data / "copied", ignore_errors=True)
         drop_left(restoring)
-        for aside in restoring.glob(f"*{FORMER}"):
-            take_up(aside, data / "shards" / aside.stem)
+        take_up_all(data / "shards")
         if not settings.url:
             shutil.rmtree(copies, ignore_errors=True)  # without a store, forget commands would not reach warm copies
             return
@@ -93,11 +93,14 @@ class Checkpointing:
         state.held = lambda: _newest(on_disk(), warm())
         shards.bring, shards.leaving = self._bring, self.job.leaving
 
-    async def _bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
+    async def _bring(
+        self, partition: int, folder: Path, models: Sequence[VectorModel], damaged: DamagedShard | None
+    ) -> None:
         assert self.warm is not None
         assert self.restoring is not None
-        await self.warm.bring(partition, folder, models)
-        await self.restoring.bring(partition, folder, models)
+        if await self.warm.bring(partition, folder, models, damaged=damaged is not None):
+            damaged = None
+        await self.restoring.bring(partition, folder, models, damaged)
 
     async def _bounds(self, partition: int) -> LogBounds:
         context = self._context

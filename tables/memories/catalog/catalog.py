@@ -25,6 +25,7 @@ from tables.memories.catalog.catalog_file import CatalogFile
 from tables.memories.catalog.changes import Changes
 from tables.memories.catalog.cleanup import Cleanup
 from tables.memories.catalog.columns import table_of
+from tables.memories.catalog.damage import drop_kept
 from tables.memories.catalog.erasing import Erasing, named_table
 from tables.memories.catalog.erasures import Erasures
 from tables.memories.catalog.history import History
@@ -93,8 +94,10 @@ class Catalog(CatalogQueries):
     def erase(self) -> None:
         """Rewrite the files so that they contain existing rows only. This takes as long as a copy of the files.
 
-        Raises `DataDirError` if the disk has no room for a copy; the old file then stays in use.
+        Files that are kept of a damaged shard are removed. Raises `DataDirError` if they cannot be removed, or if the
+        disk has no room for a copy; the old file then stays in use.
         """
+        drop_kept(self._file.path.parent)
         self._hold.end()
         for vectors in self._vector_files:
             vectors.tidy()

@@ -15,6 +15,7 @@ import duckdb
 from schemas.errors import DataDirError, ShardLocked
 from tables.database.database import ALONE, connect, limit_memory
 from tables.database.shard_info import drop_info
+from tables.memories.catalog.damage import damage_reported
 from tables.paths import quoted, synced
 from tables.reached import CATALOG
 from tables.unused_memory import give_back
@@ -25,6 +26,8 @@ _AT_REST: Final = 16 << 20
 #: If the write-ahead log has at least this many bytes, `rest` makes a checkpoint. Before a checkpoint, DuckDB keeps
 #: the log's changes in memory.
 _LARGE_LOG: Final = 32 << 20
+#: The size of the heads of a DuckDB file.
+_HEAD_BYTES: Final = 3 * 4096
 #: The size of the write-ahead log at which DuckDB itself makes a checkpoint.
 _CHECKPOINT_AT: Final = "128MB"
 #: A threshold that no log reaches, so that DuckDB makes no checkpoint.
@@ -34,29 +37,35 @@ _NEVER: Final = "1000TB"
 class CatalogFile:
     """A DuckDB file that only one process at a time can use, even while a rewrite closes and reopens it.
 
-    DuckDB locks only the file that it has open. Our own lock, on the file `catalog.lock` beside it, also covers the
-    moment in which a rewrite replaces the file. `memory` is DuckDB's memory limit, in bytes. Raises `ShardLocked` and
-    `DataDirError`.
+    DuckDB locks only the file that it has open. Our own lock, on the file `<folder>.lock` beside the folder of the
+    catalog, also covers the moments in which a rewrite replaces the file, or a restore replaces the folder. `memory`
+    is DuckDB's memory limit, in bytes. Raises `ShardLocked`, `DamagedShard` and `DataDirError`.
     """
 
     def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
         self.path, self._partition, self._memory = path, partition, memory
         self._fresh = path.with_name("catalog.fresh")
+        self._lock = _taken_lock(path.parent, partition)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as exc:
-            raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
-        self._lock = _taken_lock(path, partition)
-        try:
+            self._make_folder()
             self.db = self._connected()
             self._drop_leftovers()
         except BaseException:
             os.close(self._lock)
             raise
 
+    def _make_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            if is_unmade(self.path):
+                self.path.unlink()
+        except OSError as exc:
+            raise DataDirError(self.path.parent, exc.strerror or str(exc)) from exc
+
     def _connected(self) -> duckdb.DuckDBPyConnection:
         try:
-            db = connect(self.path, memory=self._memory, checkpoint_threshold=_CHECKPOINT_AT)
+            with damage_reported(self.path.parent, self._partition):
+                db = connect(self.path, memory=self._memory, checkpoint_threshold=_CHECKPOINT_AT)
         except duckdb.IOException as exc:
             if "could not set lock" in str(exc).lower():
                 raise _locked(self.path, self._partition) from exc
@@ -158,30 +167,43 @@ class CatalogFile:
             self._lock = -1
 
 
+def is_unmade(path: Path) -> bool:
+    """Return True if the catalog is a part of an empty one, because a process was killed while it created the file.
+
+    DuckDB writes the heads of a new file one by one. The file of vectors is created later.
+    """
+    return path.is_file() and path.stat().st_size < _HEAD_BYTES and not any(path.parent.glob("vectors-*.f32"))
+
+
 @contextlib.contextmanager
 def owner_lock(folder: Path, partition: int) -> Iterator[None]:
-    """Keep other processes from opening the catalog in a folder. This process must not have it open.
+    """Keep other processes from opening the catalog in a folder. The folder need not exist.
 
+    This process must not have the catalog open.
     Raises `ShardLocked` if another process has the catalog open, and `DataDirError` if the disk fails.
     """
-    lock = _taken_lock(folder / CATALOG, partition)
+    lock = _taken_lock(folder, partition)
     try:
         yield
     finally:
         os.close(lock)
 
 
-def _taken_lock(path: Path, partition: int) -> int:
-    """Take the lock beside a catalog, and return its file descriptor. Closing the descriptor releases the lock."""
+def _taken_lock(folder: Path, partition: int) -> int:
+    """Take the lock of the catalog in a folder, and return its file descriptor. Closing it releases the lock.
+
+    The lock is beside the folder, and is never removed: a lock in the folder would be moved away with it.
+    """
     try:
-        lock = os.open(path.with_name("catalog.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as exc:
-        raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
+        raise DataDirError(folder, exc.strerror or str(exc)) from exc
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as exc:
         os.close(lock)
-        raise _locked(path, partition) from exc
+        raise _locked(folder / CATALOG, partition) from exc
     return lock
 
 

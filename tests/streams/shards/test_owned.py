@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import ShardNotHere
+from schemas.errors import DamagedShard, ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.runtime.cancellation import cancellable
 from streams.shards.owned import OwnedShards
@@ -29,7 +29,9 @@ def shards_in(folder: Path) -> OwnedShards:
     )
 
 
-async def being_brought(_partition: int, _folder: Path, _models: Sequence[VectorModel]) -> None:
+async def being_brought(
+    _partition: int, _folder: Path, _models: Sequence[VectorModel], _damaged: DamagedShard | None
+) -> None:
     await asyncio.Event().wait()
 
 

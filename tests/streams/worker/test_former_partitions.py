@@ -181,7 +181,7 @@ async def test_a_shard_that_another_process_has_is_its_owners(
 ) -> None:
     """Workers that share a data directory: the owner forgets, day files, too. It is looked at again later."""
     logged(moved, forget_user())
-    with held_elsewhere(tmp_path / "shards" / "0" / "catalog.lock"), caplog.at_level(logging.WARNING):
+    with held_elsewhere(tmp_path / "shards" / "0.lock"), caplog.at_level(logging.WARNING):
         await moved.siltstone.jobs.former.tick()
     assert (caplog.messages, "2026-01-01.md" in of_partition_0(tmp_path)) == ([], True)
     await moved.siltstone.jobs.former.tick()

@@ -283,7 +283,7 @@ async def test_a_worker_that_is_killed_while_it_restores_begins_again(
 ) -> None:
     """What it left goes, and the disk that it had set aside is used where there is nothing nearer."""
     await left(tmp_path / "disk", store, log)
-    aside = tmp_path / "disk" / "restoring" / f"{PARTITION}.former"
+    aside = tmp_path / "disk" / "shards" / f"{PARTITION}.former"
     half = tmp_path / "disk" / "restoring" / f"{PARTITION}-1-0/files.restoring"
     (half / "shard").mkdir(parents=True)
     (half / "shard" / "catalog.duckdb").write_bytes(b"half")
@@ -295,6 +295,7 @@ async def test_a_worker_that_is_killed_while_it_restores_begins_again(
     async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
         assert (worker.read_again, worker.restores()) == (0, {"disk": 1})
         assert await worker.users() == everybody(log)
+    assert not aside.exists()
     assert list((tmp_path / "disk" / "restoring").iterdir()) == []
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
+from schemas.errors import DamagedShard, DataDirError, EmbeddingMismatch
 from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
@@ -255,14 +255,13 @@ def test_vectors_of_another_model_are_refused(catalog: Catalog, model: str, dime
 
 
 @pytest.mark.parametrize("name", ["0", "clock"])
-def test_a_file_that_is_no_database_is_the_data_directorys_fault(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_no_database_is_a_damaged_shard(tmp_path: Path, name: str) -> None:
     """And not taken for a locked one, whatever words its path contains."""
     folder = tmp_path / name
     folder.mkdir()
     (folder / "catalog.duckdb").write_bytes(b"not a database" * 1000)
-    with pytest.raises(DataDirError) as caught:
+    with pytest.raises(DamagedShard) as caught:
         Catalog(folder / "catalog.duckdb", 0)
-    assert not isinstance(caught.value, ShardLocked)
     assert "\n" not in str(caught.value)
 
 

@@ -14,9 +14,9 @@ from tests.support.locks import held_elsewhere
 
 def test_who_replaces_a_file_has_it_for_himself(tmp_path: Path) -> None:
     """Though DuckDB has closed it for a moment: another process waits, as for one that has it open."""
-    path = tmp_path / "catalog.duckdb"
+    path = tmp_path / "3" / "catalog.duckdb"
     CatalogFile(path, 3).close()
-    with held_elsewhere(tmp_path / "catalog.lock"), pytest.raises(ShardLocked, match="another process has"):
+    with held_elsewhere(tmp_path / "3.lock"), pytest.raises(ShardLocked, match="another process has"):
         CatalogFile(path, 3)
     CatalogFile(path, 3).close()
 
@@ -47,7 +47,7 @@ def test_what_a_crash_left_goes_at_the_next_opening(tmp_path: Path) -> None:
     for name in ("catalog.fresh", "catalog.fresh.wal", "catalog.duckdb.tmp/spilled.block"):
         (tmp_path / name).write_bytes(b"secret")
     CatalogFile(tmp_path / "catalog.duckdb", 0).close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog.duckdb", "catalog.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog.duckdb"]
 
 
 def in_use(file: CatalogFile) -> int:
