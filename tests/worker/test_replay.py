@@ -189,7 +189,7 @@ def rows(data: Path) -> dict[int, dict[str, list[str]]]:
 
 def rows_in(shards: Path) -> dict[int, dict[str, list[str]]]:
     held = {}
-    for partition in sorted(int(path.name) for path in shards.iterdir()):
+    for partition in sorted(int(path.name) for path in shards.iterdir() if path.is_dir()):
         path = shards / str(partition) / "catalog.duckdb"
         with duckdb.connect(str(path), read_only=True) as db:
             held[partition] = {name: sorted(map(repr, db.execute(sql).fetchall())) for name, sql in ROWS.items()}
