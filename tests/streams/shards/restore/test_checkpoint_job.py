@@ -22,19 +22,6 @@ from tests.support.making import START
 from tests.support.waiting import until
 from tests.tables.commands import event
 
-
-@pytest.fixture
-def log() -> Log:
-    log = Log()
-    log.say(5)
-    return log
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Checkpoints:
-    return Checkpoints((tmp_path / "store").as_uri())
-
-
 Take = Callable[[Snapshot, Callable[[], bool]], Taken | None]
 
 

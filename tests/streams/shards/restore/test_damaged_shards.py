@@ -27,18 +27,6 @@ from tests.tables.commands import event
 
 
 @pytest.fixture
-def log() -> Log:
-    log = Log()
-    log.say(5)
-    return log
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Checkpoints:
-    return Checkpoints((tmp_path / "store").as_uri())
-
-
-@pytest.fixture
 def place(tmp_path: Path) -> Path:
     return tmp_path / "disk" / "shards" / str(PARTITION)
 

@@ -25,18 +25,6 @@ from tests.tables.checkpoints.made import content
 from tests.tables.commands import event
 
 
-@pytest.fixture
-def log() -> Log:
-    log = Log()
-    log.say(5)
-    return log
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Checkpoints:
-    return Checkpoints((tmp_path / "store").as_uri())
-
-
 async def generations(tmp_path: Path, store: Checkpoints, log: Log, count: int) -> None:
     """So many checkpoints by a worker that is gone, with one more memory in each; its disk is lost."""
     async with at_work(Worker(tmp_path / "lost", store, log)) as worker:
