@@ -151,14 +151,15 @@ def _hits(asked: PreparedQuery, gathered: Gathered) -> Hits:
     query, lifecycle = asked.query, asked.lifecycle
     relevance, allowed, asked_for, scores, cosine, words, reranked, event = relevance_of(asked, gathered)
     timed = asked.times.explained(event) if asked.times and query.explain else {}
-    allowed = allowed & (lifted(relevance, asked.lift) >= query.min_relevance)
+    shown_relevance = lifted(relevance, asked.lift)
+    allowed = allowed & (shown_relevance >= query.min_relevance)
     best, updates = top(relevance, allowed, query.top_k), dict[int, Newer]()
     if asked.updates and len(candidates.stated):
         moment = asked.now if query.as_of is None else query.as_of
         updates = outdated(_stated(query, candidates), best, allowed, shown, moment)
         relevance = newest_first(relevance, {older: newer.row for older, newer in updates.items()})
-        best = top(relevance, allowed, query.top_k) if updates else best
-    shown_relevance = lifted(relevance, asked.lift)
+        if updates:
+            best, shown_relevance = top(relevance, allowed, query.top_k), lifted(relevance, asked.lift)
     hits = []
     dated = query.reference if query.reference is not None and query.reference.dates else None
     times: list[list[Window]] = [[] for _ in best]
